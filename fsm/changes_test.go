@@ -26,7 +26,7 @@ func byKey(v *fsm.View, table fsm.Table) map[string]fsm.Record {
 // Whoever follows the record by its changes has what it has.
 func TestPropertyChangesLeadFromOneViewToAnother(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newHistory(t)
 		views := []*fsm.View{nil, w.state.Read()}
 		for range rapid.IntRange(1, 4).Draw(t, "views") {
 			w.run(t, 30, rapid.SampledFrom(themes).Draw(t, "theme"))

@@ -43,7 +43,7 @@ func drawEnsure(t *rapid.T) fsm.EnsurePolicy {
 	return rapid.SampledFrom([]fsm.EnsurePolicy{{}, {}, {}, {Policy: "Always"}, {Policy: "Always", Period: time.Minute}}).Draw(t, "ensure")
 }
 
-func (w *world) drawBalancer(t *rapid.T) fsm.Command {
+func (w *history) drawBalancer(t *rapid.T) fsm.Command {
 	id := among(t, "balancer", lbs)
 	switch rapid.IntRange(0, 11).Draw(t, "verb") {
 	case 0, 1, 2:
@@ -70,7 +70,7 @@ func (w *world) drawBalancer(t *rapid.T) fsm.Command {
 	return c
 }
 
-func (w *world) drawBinding(t *rapid.T) fsm.Command {
+func (w *history) drawBinding(t *rapid.T) fsm.Command {
 	id := among(t, "binding", bindings)
 	switch rapid.IntRange(0, 8).Draw(t, "verb") {
 	case 0:
@@ -92,7 +92,7 @@ func (w *world) drawBinding(t *rapid.T) fsm.Command {
 	return &put
 }
 
-func (w *world) drawPut(t *rapid.T, id fsm.BindingID) fsm.PutBinding {
+func (w *history) drawPut(t *rapid.T, id fsm.BindingID) fsm.PutBinding {
 	return fsm.PutBinding{
 		ID: id, Balancer: among(t, "balancer", lbs), Address: rapid.SampledFrom(backends).Draw(t, "address"),
 		Parameters: drawKVs(t, "parameters"), Attributes: drawKVs(t, "attributes"), Ensure: drawEnsure(t),
@@ -106,7 +106,7 @@ func (w *world) drawPut(t *rapid.T, id fsm.BindingID) fsm.PutBinding {
 const stranger = "stranger"
 
 // drawAnswer is one to the question for an address, maybe about a binding that there is no more.
-func (w *world) drawAnswer(t *rapid.T, id fsm.BindingID) fsm.Command {
+func (w *history) drawAnswer(t *rapid.T, id fsm.BindingID) fsm.Command {
 	c := &fsm.SetBindingAddress{ID: id, Address: rapid.SampledFrom(backends).Draw(t, "address"), UID: rapid.SampledFrom([]string{"", stranger}).Draw(t, "uid")}
 	if c.Address == "" {
 		c.Message, c.Failed = among(t, "message", []string{"", "no such pod"}), rapid.Bool().Draw(t, "failed")
@@ -117,7 +117,7 @@ func (w *world) drawAnswer(t *rapid.T, id fsm.BindingID) fsm.Command {
 	return c
 }
 
-func (w *world) drawOperation(t *rapid.T) fsm.Command {
+func (w *history) drawOperation(t *rapid.T) fsm.Command {
 	switch rapid.IntRange(0, 8).Draw(t, "step") {
 	case 0, 1, 2, 3:
 		return w.drawFinish(t)
@@ -132,7 +132,7 @@ func (w *world) drawOperation(t *rapid.T) fsm.Command {
 	return w.drawBegin(t, sensible, id, rapid.SampledFrom(lbs).Draw(t, "balancer"))
 }
 
-func (w *world) drawOnBalancer(t *rapid.T) fsm.Command {
+func (w *history) drawOnBalancer(t *rapid.T) fsm.Command {
 	id := rapid.SampledFrom(lbs).Draw(t, "balancer")
 	sensible := map[string]fsm.Action{
 		"creating": fsm.ActionCreateBalancer, "ready": fsm.ActionEnsureBalancer, "deleting": fsm.ActionDeleteBalancer,
@@ -143,7 +143,7 @@ func (w *world) drawOnBalancer(t *rapid.T) fsm.Command {
 	return w.drawBegin(t, sensible, among(t, "binding", bindings), id)
 }
 
-func (w *world) drawBegin(t *rapid.T, sensible fsm.Action, binding fsm.BindingID, balancer fsm.BalancerID) fsm.Command {
+func (w *history) drawBegin(t *rapid.T, sensible fsm.Action, binding fsm.BindingID, balancer fsm.BalancerID) fsm.Command {
 	return &fsm.BeginOperation{
 		Action: rapid.SampledFrom([]fsm.Action{
 			sensible, sensible, sensible, sensible, sensible, sensible, sensible, sensible, fsm.ActionAddress, fsm.ActionEnsure,
@@ -153,7 +153,7 @@ func (w *world) drawBegin(t *rapid.T, sensible fsm.Action, binding fsm.BindingID
 	}
 }
 
-func (w *world) drawFinish(t *rapid.T) fsm.Command {
+func (w *history) drawFinish(t *rapid.T) fsm.Command {
 	subjects := slices.Sorted(maps.Keys(w.model.lines))
 	open := slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return !w.model.lines[s].open })
 	if len(open) > 0 && rapid.IntRange(0, 4).Draw(t, "any line") > 0 {

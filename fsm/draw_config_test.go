@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-func (w *world) drawConfig(t *rapid.T) fsm.Command {
+func (w *history) drawConfig(t *rapid.T) fsm.Command {
 	switch rapid.IntRange(0, 9).Draw(t, "verb") {
 	case 0:
 		return &fsm.DeletePool{Name: among(t, "pool", []fsm.PoolName{"p1", "p2"})}
@@ -121,7 +121,7 @@ func drawVerdict(t *rapid.T) fsm.ProbeVerdict {
 }
 
 // drawNumbered has redirects come and go, on nodes that carry them out and hear of it later.
-func (w *world) drawNumbered(t *rapid.T) fsm.Command {
+func (w *history) drawNumbered(t *rapid.T) fsm.Command {
 	id := rapid.SampledFrom(nodes[:2]).Draw(t, "node")
 	n, known := w.model.nodes[id]
 	of := rapid.SampledFrom(redirects).Draw(t, "redirect")
@@ -145,7 +145,7 @@ func (w *world) drawNumbered(t *rapid.T) fsm.Command {
 	return &fsm.PutRedirect{Redirect: fsm.Redirect{ID: of, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: 9, Number: rapid.Uint32Range(0, 3).Draw(t, "number")}}
 }
 
-func (w *world) drawPlanner(t *rapid.T) fsm.Command {
+func (w *history) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
@@ -203,7 +203,7 @@ func (w *world) drawPlanner(t *rapid.T) fsm.Command {
 }
 
 // drawHost draws what is about a host: hosts are called as nodes are, and are others.
-func (w *world) drawHost(t *rapid.T) fsm.Command {
+func (w *history) drawHost(t *rapid.T) fsm.Command {
 	id := fsm.HostID(among(t, "host", nodes[:2]))
 	h := w.model.hosts[id]
 	boot := rapid.SampledFrom([]fsm.BootID{h.boot, h.boot, "b1", "b2", ""}).Draw(t, "boot")
@@ -274,7 +274,7 @@ func drawSettings(t *rapid.T) fsm.Settings {
 	}
 }
 
-func (w *world) drawGroup(t *rapid.T) fsm.Command {
+func (w *history) drawGroup(t *rapid.T) fsm.Command {
 	m, settings := w.model, drawSettings(t)
 	switch rapid.IntRange(0, 8).Draw(t, "verb") {
 	case 0:

@@ -55,7 +55,7 @@ func drawVIP(t *rapid.T) netip.Addr {
 }
 
 // near draws a revision at or beside the one that counts.
-func (w *world) near(t *rapid.T, name string, current rev) rev {
+func (w *history) near(t *rapid.T, name string, current rev) rev {
 	now := rev{Epoch: w.model.now.Epoch, Index: w.next}
 	return rapid.SampledFrom([]rev{
 		current, current, current, current, current, now, {},
@@ -65,7 +65,7 @@ func (w *world) near(t *rapid.T, name string, current rev) rev {
 }
 
 // draw makes a command of any kind, or mostly of a few nouns, so that long histories of one thing come about.
-func (w *world) draw(t *rapid.T) fsm.Command {
+func (w *history) draw(t *rapid.T) fsm.Command {
 	addresses := []func(*rapid.T) fsm.Command{w.drawService, w.drawAddress, w.drawAddress, w.drawRoute, w.drawLease}
 	ports := []func(*rapid.T) fsm.Command{w.drawService, w.drawPort, w.drawPort, w.drawPort, w.drawPort, w.drawRoute, w.drawNode, w.drawHeard, w.drawMember}
 	nodes := []func(*rapid.T) fsm.Command{w.drawNode, w.drawNode, w.drawRoute, w.drawMember}
@@ -80,7 +80,7 @@ func (w *world) draw(t *rapid.T) fsm.Command {
 	return rapid.SampledFrom(about).Draw(t, "noun")(t)
 }
 
-func (w *world) drawService(t *rapid.T) fsm.Command {
+func (w *history) drawService(t *rapid.T) fsm.Command {
 	id := among(t, "service", services)
 	uid := rapid.SampledFrom([]string{"u1", "u1", "u2"}).Draw(t, "uid")
 	switch rapid.IntRange(0, 11).Draw(t, "verb") {
@@ -131,7 +131,7 @@ func drawDrain(t *rapid.T, of fsm.DrainOf, name string) fsm.Command {
 	return &fsm.BeginDrain{Of: of, Name: name}
 }
 
-func (w *world) drawAddress(t *rapid.T) fsm.Command {
+func (w *history) drawAddress(t *rapid.T) fsm.Command {
 	address, service := drawVIP(t), among(t, "service", services)
 	switch rapid.IntRange(0, 3).Draw(t, "verb") {
 	case 0:
@@ -150,7 +150,7 @@ func (w *world) drawAddress(t *rapid.T) fsm.Command {
 }
 
 // drawPort has a few services come to share one address, and change what they have of it.
-func (w *world) drawPort(t *rapid.T) fsm.Command {
+func (w *history) drawPort(t *rapid.T) fsm.Command {
 	switch service := rapid.SampledFrom(services).Draw(t, "service"); rapid.IntRange(0, 9).Draw(t, "verb") {
 	case 0:
 		return &fsm.ReleaseAllocation{Address: vips[0], Service: service}
@@ -166,7 +166,7 @@ func (w *world) drawPort(t *rapid.T) fsm.Command {
 }
 
 // drawHeard has a node that is there carry out all that there is.
-func (w *world) drawHeard(t *rapid.T) fsm.Command {
+func (w *history) drawHeard(t *rapid.T) fsm.Command {
 	id := rapid.SampledFrom(nodes[:2]).Draw(t, "node")
 	n, known := w.model.nodes[id]
 	switch {
@@ -182,13 +182,13 @@ func (w *world) drawHeard(t *rapid.T) fsm.Command {
 	return &fsm.Acknowledge{Marks: []fsm.AppliedMark{mark}}
 }
 
-func (w *world) drawHop(t *rapid.T) fsm.HopSpec {
+func (w *history) drawHop(t *rapid.T) fsm.HopSpec {
 	return fsm.HopSpec{Node: among(t, "node", nodes), Address: rapid.SampledFrom([]netip.Addr{
 		netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:1::1"),
 	}).Draw(t, "hop address")}
 }
 
-func (w *world) drawRoute(t *rapid.T) fsm.Command {
+func (w *history) drawRoute(t *rapid.T) fsm.Command {
 	vip := drawVIP(t)
 	prefix := netip.PrefixFrom(vip, vip.BitLen())
 	if rapid.IntRange(0, 1).Draw(t, "withdrawal") == 0 {
@@ -218,7 +218,7 @@ func (w *world) drawRoute(t *rapid.T) fsm.Command {
 	return &fsm.SetRoute{Prefix: prefix, Hops: hops}
 }
 
-func (w *world) drawLease(t *rapid.T) fsm.Command {
+func (w *history) drawLease(t *rapid.T) fsm.Command {
 	vip := drawVIP(t)
 	if rapid.Bool().Draw(t, "end") {
 		return &fsm.EndLease{VIP: vip, Fence: w.near(t, "fence", w.model.leases[vip].fence), Word: fsm.Word(rapid.IntRange(0, 3).Draw(t, "word"))}
@@ -230,7 +230,7 @@ func (w *world) drawLease(t *rapid.T) fsm.Command {
 	}
 }
 
-func (w *world) drawNode(t *rapid.T) fsm.Command {
+func (w *history) drawNode(t *rapid.T) fsm.Command {
 	id := among(t, "node", nodes)
 	n := w.model.nodes[id]
 	boot := rapid.SampledFrom([]fsm.BootID{n.boot, n.boot, n.boot, "b1", "b2", ""}).Draw(t, "boot")
@@ -273,7 +273,7 @@ func (w *world) drawNode(t *rapid.T) fsm.Command {
 	return &fsm.Acknowledge{Marks: marks}
 }
 
-func (w *world) drawMember(t *rapid.T) fsm.Command {
+func (w *history) drawMember(t *rapid.T) fsm.Command {
 	id := among(t, "server", servers)
 	s := w.model.members[id]
 	name, _, _ := strings.Cut(string(id), "-")

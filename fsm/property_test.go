@@ -29,7 +29,7 @@ func TestPropertyRecordAgreesWithModel(t *testing.T) {
 }
 
 func agrees(t *rapid.T, theme string) {
-	w := newWorld(t)
+	w := newHistory(t)
 	limits := fsm.Settings{}
 	last := w.state.Read()
 	for range 12 {
@@ -170,7 +170,7 @@ func fullWalk(t *rapid.T, v *fsm.View) fsm.Digest {
 // the same outcomes on the way.
 func TestPropertySnapshotResumesLog(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newHistory(t)
 		for range 4 {
 			w.run(t, 20, "all")
 		}
@@ -208,7 +208,7 @@ func TestPropertySnapshotResumesLog(t *testing.T) {
 // Equal entries yield equal outcomes, digests and snapshots, however Raft hands them over.
 func TestPropertyEqualEntriesEqualDigests(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newHistory(t)
 		for range 4 {
 			w.run(t, 20, "all")
 		}

@@ -12,7 +12,7 @@ import (
 // What deciding costs when one of 10,000 addresses changes; the kernel is then told of that one only.
 func BenchmarkOneAddressOfTenThousand(b *testing.B) {
 	all := many(vip4, 10_000)
-	w := newWorld()
+	w := newModelKernel()
 	full := wanted(all...)
 	for c := range steer.Plan(w.view(), steer.Aim(steer.Options{}, full, facts(), w.view())) {
 		if err := w.make(c); err != nil {

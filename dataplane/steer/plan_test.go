@@ -77,7 +77,7 @@ func drawOptions(t *rapid.T) steer.Options {
 }
 
 // disturb has somebody else do something: take a thing of ours away, or add one of his own.
-func (w world) disturb(t *rapid.T) {
+func (w modelKernel) disturb(t *rapid.T) {
 	own := slices.DeleteFunc(slices.SortedFunc(maps.Keys(w.Rules), func(a, b steer.Rule) int { return cmpText(a, b) }), func(r steer.Rule) bool { return r.Protocol != ours })
 	routes := slices.DeleteFunc(slices.SortedFunc(maps.Keys(w.Routes), func(a, b steer.Route) int { return cmpText(a, b) }), func(r steer.Route) bool { return r.Protocol != ours || r.Table == 254 })
 	switch rapid.IntRange(0, 9).Draw(t, "disturbance") {
@@ -147,7 +147,7 @@ func cmpText(a, b any) int {
 }
 
 // foreign is what is not ours; the old daemon's for wanted addresses are left out, which may go.
-func (w world) foreign() (out []string) {
+func (w modelKernel) foreign() (out []string) {
 	for r := range w.Rules {
 		old := r.Priority == 32700 || r.Priority == 32699
 		if r.Protocol != ours && !old {
@@ -176,7 +176,7 @@ type kept struct {
 // the end is what there is; nothing foreign changes; and no step takes from an address that stays what it had.
 func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
-		w := newWorld()
+		w := newModelKernel()
 		w.Routes[nodeDefault] = true
 		for _, i := range []string{"eth0", "eth1", "all"} {
 			for _, name := range []string{"arp_ignore", "rp_filter", "src_valid_mark"} {
@@ -208,7 +208,7 @@ func TestPropertyPlansLeadToTheGoalWithoutAGap(t *testing.T) {
 
 // converge carries a plan out, or a part of it, and checks every step. In the end connections begin that live until the
 // next plan.
-func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies bool) {
+func (w modelKernel) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies bool) {
 	goal := steer.Aim(o, want, facts(), w.view())
 	plan := slices.Collect(steer.Plan(w.view(), goal))
 	stay := w.kept(want, goal)
@@ -249,7 +249,7 @@ func (w world) converge(t *rapid.T, o steer.Options, want steer.Wanted, dies boo
 }
 
 // kept lists what works and stays wanted.
-func (w world) kept(want steer.Wanted, goal steer.Goal) (out []kept) {
+func (w modelKernel) kept(want steer.Wanted, goal steer.Goal) (out []kept) {
 	for _, a := range want.Addresses {
 		addr := a.Prefix.Addr()
 		named := slices.ContainsFunc(want.Config.Switches, func(s netip.Addr) bool { return s.Is6() == addr.Is6() })
@@ -272,7 +272,7 @@ func (w world) kept(want steer.Wanted, goal steer.Goal) (out []kept) {
 	return out
 }
 
-func (w world) check(t *rapid.T, when string, stay []kept) {
+func (w modelKernel) check(t *rapid.T, when string, stay []kept) {
 	for _, k := range stay {
 		if !w.arrives(k.addr) || !w.filtered(k.addr) {
 			t.Fatalf("%s: %s does not arrive any more: rules %v, routes %v", when, k.addr, w.Rules, w.Routes)
@@ -293,7 +293,7 @@ func (w world) check(t *rapid.T, when string, stay []kept) {
 }
 
 // reached checks the end by a simple reckoning of what there should be.
-func (w world) reached(t *rapid.T, want steer.Wanted, goal steer.Goal) {
+func (w modelKernel) reached(t *rapid.T, want steer.Wanted, goal steer.Goal) {
 	wantedOf := map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		wantedOf[a.Prefix.Addr()] = true

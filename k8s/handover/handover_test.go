@@ -56,20 +56,20 @@ type answer struct {
 	err  error
 }
 
-// world is a cluster that the test turns.
-type world struct {
+// cluster is a cluster that the test turns.
+type cluster struct {
 	mu    sync.Mutex
 	now   answer
 	looks int
 }
 
-func (w *world) set(a answer) {
+func (w *cluster) set(a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = a
 }
 
-func (w *world) look(context.Context) (handover.Sight, error) {
+func (w *cluster) look(context.Context) (handover.Sight, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
@@ -84,7 +84,7 @@ func running() handover.Sight {
 func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("connection refused")
-		w := &world{now: answer{err: away}}
+		w := &cluster{now: answer{err: away}}
 		var log strings.Builder
 		registry := prometheus.NewRegistry()
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.NewTextHandler(&log, nil)), Registerer: registry})
@@ -150,7 +150,7 @@ func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 // LBCF can act again as soon as the API server answers, so we look by then.
 func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
+		w := &cluster{}
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
 // Another reign begins by not knowing: LBCF may have been started since. Who was asked and does not answer is told apart.
 func TestARunBeginsByNotKnowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
+		w := &cluster{}
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestARunBeginsByNotKnowing(t *testing.T) {
 // What LBCF did before it was gone is to be seen by whoever goes on: until then it counts as there, and if it is back meanwhile it does.
 func TestNobodyIsGoneBeforeWhatItDidIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{now: answer{seen: running()}}
+		w := &cluster{now: answer{seen: running()}}
 		settled, settling := make(chan error), 0
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler), Settle: func(context.Context) error {
 			settling++
@@ -264,7 +264,7 @@ func TestNobodyIsGoneBeforeWhatItDidIsSeen(t *testing.T) {
 // An API server that says that nobody runs, and cannot be asked what was left, has not answered: who has taken over already goes on.
 func TestWhatCannotBeReadIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, settled := &world{}, make(chan error)
+		w, settled := &cluster{}, make(chan error)
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.DiscardHandler), Settle: func(ctx context.Context) error {
 			select {
 			case err := <-settled:
@@ -301,7 +301,7 @@ func TestWhatCannotBeReadIsNoAnswer(t *testing.T) {
 // acted on anew, if there was time for one.
 func TestNobodyIsThereForAWhileOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
+		w := &cluster{}
 		settled := 0
 		c, err := handover.New(handover.Options{
 			Look: w.look, Logger: slog.New(slog.DiscardHandler),
@@ -342,7 +342,7 @@ func TestNobodyIsThereForAWhileOnly(t *testing.T) {
 }
 
 func TestForceNeverLooks(t *testing.T) {
-	w := &world{now: answer{seen: running()}}
+	w := &cluster{now: answer{seen: running()}}
 	c, err := handover.New(handover.Options{Look: w.look, Force: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

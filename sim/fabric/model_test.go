@@ -118,7 +118,7 @@ func TestASwitchForwardsAsAListOfPathsSays(t *testing.T) {
 		o := fabric.BIRD("switch", switchASN)
 		o.Lag, o.LagMost = 0, 0
 		stale := rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "stale")
-		l := newLab(o)
+		l := newPeering(o)
 		model := &account{stale: stale, offers: map[string]bool{}}
 		prefixes := []netip.Prefix{prefix, netip.MustParsePrefix("203.0.113.11/32")}
 		name := rapid.SampledFrom(members)

@@ -51,7 +51,7 @@ func TestASwitchRefusesWhatNoSwitchWouldTake(t *testing.T) {
 		"no-add-path": {open: func(o *message.Open) { o.AddPath, o.SendMax = false, 0 }, say: update(func(*message.Update) {}), why: "path id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(fabric.BIRD("switch", switchASN))
+			l := newPeering(fabric.BIRD("switch", switchASN))
 			s := l.connect("a", c.open)
 			if c.say != nil {
 				s.say(c.say)
@@ -71,7 +71,7 @@ func TestASwitchRefusesWhatNoSwitchWouldTake(t *testing.T) {
 }
 
 func TestAStrangerAndAWrongPasswordGetNoSession(t *testing.T) {
-	l := newLab(fabric.BIRD("switch", switchASN))
+	l := newPeering(fabric.BIRD("switch", switchASN))
 	members = append(members, "d")
 	defer func() { members = members[:3] }()
 	l.connect("d", nil)
@@ -86,7 +86,7 @@ func TestAStrangerAndAWrongPasswordGetNoSession(t *testing.T) {
 
 // A switch that loses everything forwards nothing until speakers have told it anew.
 func TestASwitchComesBackEmpty(t *testing.T) {
-	l := newLab(fabric.BIRD("switch", switchASN))
+	l := newPeering(fabric.BIRD("switch", switchASN))
 	s := l.connect("a", nil)
 	s.announce(prefix, 1, netip.MustParseAddr("192.0.2.11"), 0)
 	l.pass(10 * time.Millisecond)
@@ -115,7 +115,7 @@ func TestASwitchComesBackEmpty(t *testing.T) {
 
 // A speaker that dials before the switch noticed the loss of its connection takes its place, and its paths stay.
 func TestANewConnectionReplacesTheOldOne(t *testing.T) {
-	l := newLab(fabric.BIRD("switch", switchASN))
+	l := newPeering(fabric.BIRD("switch", switchASN))
 	s := l.connect("a", nil)
 	s.announce(prefix, 1, netip.MustParseAddr("192.0.2.11"), 0)
 	l.pass(10 * time.Millisecond)
@@ -129,7 +129,7 @@ func TestANewConnectionReplacesTheOldOne(t *testing.T) {
 }
 
 func TestForwardTakesTheLongestPrefix(t *testing.T) {
-	l := newLab(fabric.BIRD("switch", switchASN))
+	l := newPeering(fabric.BIRD("switch", switchASN))
 	s := l.connect("a", nil)
 	s.announce(netip.MustParsePrefix("203.0.113.0/24"), 1, netip.MustParseAddr("192.0.2.11"), 0)
 	s.announce(prefix, 1, netip.MustParseAddr("192.0.2.12"), 0)
@@ -143,7 +143,7 @@ func TestForwardTakesTheLongestPrefix(t *testing.T) {
 
 // A switch that is slow for a while works off what it has once it is slow no more.
 func TestASwitchCatchesUpWhenItsLagEnds(t *testing.T) {
-	l := newLab(fabric.BIRD("switch", switchASN))
+	l := newPeering(fabric.BIRD("switch", switchASN))
 	s := l.connect("a", nil)
 	l.sw.Lag(3 * time.Second)
 	s.announce(prefix, 1, netip.MustParseAddr("192.0.2.11"), 0)

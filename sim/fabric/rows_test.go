@@ -29,7 +29,7 @@ func TestASwitchDoesAsWasMeasured(t *testing.T) {
 		r := &rows{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out := r.run(t, d)
-			r.lab.mustBeClean(t)
+			r.peering.mustBeClean(t)
 			return out
 		})
 	})
@@ -37,7 +37,7 @@ func TestASwitchDoesAsWasMeasured(t *testing.T) {
 
 var prefix = netip.MustParsePrefix("203.0.113.10/32")
 
-type rows struct{ lab *lab }
+type rows struct{ peering *peering }
 
 func hop(text string) (netip.Addr, uint32) {
 	n, err := strconv.Atoi(strings.TrimPrefix(text, "."))
@@ -53,7 +53,7 @@ func (r *rows) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("bird") {
 			o = fabric.BIRD("switch", switchASN)
 		}
-		r.lab = newLab(o)
+		r.peering = newPeering(o)
 		return ""
 	}
 	var args []string
@@ -64,7 +64,7 @@ func (r *rows) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "wait":
-		r.lab.pass(mustDuration(args[0]))
+		r.peering.pass(mustDuration(args[0]))
 		return ""
 	case "until":
 		return r.until(strings.TrimPrefix(strings.Join(args, " "), "nothing"))
@@ -73,7 +73,7 @@ func (r *rows) run(t *testing.T, d *datadriven.TestData) string {
 	case "connect":
 		r.connect(t, d)
 	default:
-		r.speak(d.Cmd, r.lab.speakers[args[0]], args[1:])
+		r.speak(d.Cmd, r.peering.speakers[args[0]], args[1:])
 	}
 	return ""
 }
@@ -86,7 +86,7 @@ func (r *rows) connect(t *testing.T, d *datadriven.TestData) {
 		}
 		return otherwise
 	}
-	s := r.lab.connect(name, func(o *message.Open) {
+	s := r.peering.connect(name, func(o *message.Open) {
 		o.Restart.Time = time.Duration(number("restart", 1)) * time.Second
 		o.Restart.Stale = time.Duration(number("stale", 600)) * time.Second
 		o.Restart.Forwarding = !d.HasArg("unforwarding")
@@ -101,7 +101,7 @@ func (r *rows) connect(t *testing.T, d *datadriven.TestData) {
 		}
 		s.say(message.EndOfRIB{Family: 4}, message.EndOfRIB{Family: 6})
 	}
-	r.lab.pass(10 * time.Millisecond)
+	r.peering.pass(10 * time.Millisecond)
 }
 
 func (r *rows) speak(what string, s *speaker, args []string) {
@@ -129,19 +129,19 @@ func (r *rows) speak(what string, s *speaker, args []string) {
 }
 
 func (r *rows) now() string {
-	return strings.ReplaceAll(strings.Join(r.lab.hops(prefix), " "), "192.0.2", "")
+	return strings.ReplaceAll(strings.Join(r.peering.hops(prefix), " "), "192.0.2", "")
 }
 
 // until tells how long it takes, roughly: as the measurements do.
 func (r *rows) until(want string) string {
-	begin := r.lab.world.Now()
+	begin := r.peering.world.Now()
 	for r.now() != want {
-		if r.lab.world.Now()-begin > 120*time.Second {
+		if r.peering.world.Now()-begin > 120*time.Second {
 			return fmt.Sprintf("not within 2m0s, but %q\n", r.now())
 		}
-		r.lab.pass(5 * time.Millisecond)
+		r.peering.pass(5 * time.Millisecond)
 	}
-	return about(r.lab.world.Now()-begin) + "\n"
+	return about(r.peering.world.Now()-begin) + "\n"
 }
 
 func about(d time.Duration) string {
@@ -157,7 +157,7 @@ func about(d time.Duration) string {
 func (r *rows) gap(d time.Duration) string {
 	missing := time.Duration(0)
 	for range d / (5 * time.Millisecond) {
-		r.lab.pass(5 * time.Millisecond)
+		r.peering.pass(5 * time.Millisecond)
 		if r.now() == "" {
 			missing += 5 * time.Millisecond
 		}

@@ -16,8 +16,8 @@ import (
 	"fairlead.io/fairlead/sim/network"
 )
 
-// lab is a node and a process on it that asks what a test tells it.
-type lab struct {
+// oneNode is a node and a process on it that asks what a test tells it.
+type oneNode struct {
 	t       *testing.T
 	world   *engine.World
 	network *network.Network
@@ -31,9 +31,9 @@ type lab struct {
 	ended   bool
 }
 
-func newLab(t *testing.T, seed uint64) *lab {
+func newOneNode(t *testing.T, seed uint64) *oneNode {
 	w := engine.New(seed)
-	l := &lab{t: t, world: w, network: network.New(w, network.Options{})}
+	l := &oneNode{t: t, world: w, network: network.New(w, network.Options{})}
 	w.Hear(func(e event.Stamped) {
 		switch e := e.Event.(type) {
 		case event.Refused:
@@ -49,7 +49,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 	return l
 }
 
-func (l *lab) dial(from string) *network.Conn {
+func (l *oneNode) dial(from string) *network.Conn {
 	c := l.network.Dial(from, "n1", kernel.Port, nil)
 	c.Handle(func(b []byte) {
 		l.decoder.Add(b)
@@ -70,14 +70,14 @@ func (l *lab) dial(from string) *network.Conn {
 	return c
 }
 
-func (l *lab) pass(d time.Duration) {
+func (l *oneNode) pass(d time.Duration) {
 	if err := l.world.Run(l.world.Now() + d); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 // ask makes a call.
-func (l *lab) ask(r message.Request) message.Answer {
+func (l *oneNode) ask(r message.Request) message.Answer {
 	l.t.Helper()
 	l.answers = nil
 	l.conn.Send(message.Encode(r))
@@ -140,7 +140,7 @@ func TestTheKernelRefusesWhatLinuxRefuses(t *testing.T) {
 			table(message.Op{Do: "delete-chain", Table: message.NATTable, Chain: &message.Chain{Name: "c"}}), "EBUSY", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
+			l := newOneNode(t, 1)
 			if name != "nothing" && (c.before.Rule != nil || c.before.Route != nil || c.before.Table != nil) {
 				if a := l.ask(c.before); a.Error != "" {
 					t.Fatalf("before: %s, %v", a.Error, l.refused)
@@ -158,7 +158,7 @@ func TestTheKernelRefusesWhatLinuxRefuses(t *testing.T) {
 
 // A transaction of which one part is refused changes nothing.
 func TestATransactionIsWholeOrNotThere(t *testing.T) {
-	l := newLab(t, 1)
+	l := newOneNode(t, 1)
 	add := message.Op{Do: "add-table", Table: message.NATTable}
 	set := func(name string) message.Op {
 		return message.Op{Do: "add-set", Table: message.NATTable, Set: &message.Set{Name: name, Key: []message.Type{message.Address4}}}
@@ -174,7 +174,7 @@ func TestATransactionIsWholeOrNotThere(t *testing.T) {
 
 // What is not ours is seen to be touched, by an agent and not by others; watchers hear of either.
 func TestChangesOfWhatIsNotOursAreSeen(t *testing.T) {
-	l := newLab(t, 1)
+	l := newOneNode(t, 1)
 	l.ask(message.Request{Watch: true})
 	theirs := rule
 	theirs.Protocol, theirs.Priority = 4, 100
@@ -198,7 +198,7 @@ func TestChangesOfWhatIsNotOursAreSeen(t *testing.T) {
 }
 
 func TestOnlyProcessesOfTheNodeReachItsKernel(t *testing.T) {
-	l := newLab(t, 1)
+	l := newOneNode(t, 1)
 	l.dial("n2")
 	l.pass(10 * time.Millisecond)
 	if !l.ended {
@@ -209,7 +209,7 @@ func TestOnlyProcessesOfTheNodeReachItsKernel(t *testing.T) {
 // Faults and boot ids are of the seed.
 func TestEqualSeedsDrawEqualBootsAndFaults(t *testing.T) {
 	run := func(seed uint64) (out []string) {
-		l := newLab(t, seed)
+		l := newOneNode(t, seed)
 		l.node.Fail(kernel.Fault{Errno: "ENOBUFS", Share: 0.5})
 		for i := range uint32(20) {
 			r := rule
@@ -244,7 +244,7 @@ func BenchmarkOneChangeAmongHundredAddresses(b *testing.B) {
 
 // Of rules with one priority, packets meet those first that were added first, as Linux has it.
 func TestRulesOfOnePriorityKeepTheOrderInWhichTheyWereAdded(t *testing.T) {
-	l := newLab(t, 1)
+	l := newOneNode(t, 1)
 	var got []uint32
 	for _, r := range []message.Rule{
 		{Priority: 100, To: vip, Table: 202}, {Priority: 200, Table: 7}, {Priority: 100, To: vip, Table: 101}, {Priority: 50, Table: 9},

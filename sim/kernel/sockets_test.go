@@ -56,7 +56,7 @@ func TestTablesAtSocketsRefuseRowsThatLeadNowhere(t *testing.T) {
 			sockets(message.Sockets{DropWindows: []message.Place{dialled}}), "are limited"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
+			l := newOneNode(t, 1)
 			for _, r := range c.before {
 				if a := l.ask(r); a.Error != "" {
 					t.Fatalf("before: %s %v", a.Error, l.refused)
@@ -71,7 +71,7 @@ func TestTablesAtSocketsRefuseRowsThatLeadNowhere(t *testing.T) {
 
 // What a place gives is told when it changes, and tables outlive their process, but not a boot.
 func TestTablesAtSocketsTellAnswersAndGoWithABoot(t *testing.T) {
-	l := newLab(t, 1)
+	l := newOneNode(t, 1)
 	var told []string
 	l.world.Hear(func(e event.Stamped) {
 		switch e := e.Event.(type) {
@@ -114,7 +114,7 @@ func TestTablesAtSocketsTellAnswersAndGoWithABoot(t *testing.T) {
 
 // A table that is full takes some rows of a call, and none that would be one too many.
 func TestFullTablesTakeAPart(t *testing.T) {
-	l := newLab(t, 3)
+	l := newOneNode(t, 3)
 	heal := l.node.Fail(kernel.Fault{Errno: "E2BIG", Share: 1, Sockets: true})
 	parts := map[int]bool{}
 	for set := range uint32(20) {

@@ -24,7 +24,7 @@ func TestTunnelsThatAreOpenToAnybodyAreRefused(t *testing.T) {
 		"not-from-the-node":        {[]message.Request{guard}, message.TunnelLink{Local: netip.MustParseAddr("192.0.2.99"), Plain: true}, "not the node's"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
+			l := newOneNode(t, 1)
 			for _, r := range c.before {
 				if a := l.ask(r); a.Error != "" || !a.Changed {
 					t.Fatalf("before: %+v %v", a, l.refused)

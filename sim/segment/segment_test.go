@@ -20,8 +20,8 @@ var (
 	all            = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 )
 
-// world is a node n1 with a link lan1, a host beside it that asks for the node's address and vip, and a process on the node.
-type world struct {
+// lan is a node n1 with a link lan1, a host beside it that asks for the node's address and vip, and a process on the node.
+type lan struct {
 	*engine.World
 	t       *testing.T
 	machine *segment.Machine
@@ -32,8 +32,8 @@ type world struct {
 	port    *network.Conn
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{World: engine.New(1), t: t}
+func newLAN(t *testing.T) *lan {
+	w := &lan{World: engine.New(1), t: t}
 	n := network.New(w.World, network.Options{})
 	s := segment.New(w.World, "lan1", netip.MustParsePrefix("172.16.0.0/16"))
 	w.machine = segment.NewMachine(n, "n1")
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *lan) pass(d time.Duration) {
 	if err := w.Run(w.Now() + d); err != nil {
 		w.t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func arp(to, from [6]byte, op byte, source netip.Addr, target [6]byte, wanted ne
 
 // What is asked is heard by processes, the kernel answers for the node alone, and what a node claims is seen on the wire.
 func TestClaimsAreSeen(t *testing.T) {
-	w := newWorld(t)
+	w := newLAN(t)
 	w.pass(segment.AskEvery)
 	asked := 0
 	for _, f := range w.heard {
@@ -99,7 +99,7 @@ func TestClaimsAreSeen(t *testing.T) {
 func TestNothingPassesASpoiltLink(t *testing.T) {
 	for name, spoil := range map[string]func(*segment.Link) func(){"cut": (*segment.Link).Cut, "mute": (*segment.Link).Mute} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newLAN(t)
 			w.pass(time.Second)
 			heal := spoil(w.machine.Links()[0])
 			heard := len(w.heard)
@@ -119,7 +119,7 @@ func TestNothingPassesASpoiltLink(t *testing.T) {
 }
 
 func TestWhatNoAgentShouldSendIsRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newLAN(t)
 	for name, frame := range map[string][]byte{
 		"short":           {1, 2, 3},
 		"of another":      arp(all, [6]byte{2, 9}, 1, vip, [6]byte{}, vip),
@@ -136,7 +136,7 @@ func TestWhatNoAgentShouldSendIsRefused(t *testing.T) {
 }
 
 func TestWithoutPowerProcessesAreForgotten(t *testing.T) {
-	w := newWorld(t)
+	w := newLAN(t)
 	w.machine.Power(false)
 	w.machine.Power(true)
 	heard := len(w.heard)

@@ -52,8 +52,8 @@ func (n *node) Deliver(kernel.Packet) (netip.AddrPort, bool, string) {
 	return n.endpoint, n.why == "", n.why
 }
 
-// world is two switches, two nodes, and a Service a/x with a pod on each node.
-type world struct {
+// site is two switches, two nodes, and a Service a/x with a pod on each node.
+type site struct {
 	*engine.World
 	switches []*sw
 	nodes    []*node
@@ -62,8 +62,8 @@ type world struct {
 	cut      map[string]bool
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{World: engine.New(seed), cut: map[string]bool{}}
+func newSite(seed uint64) *site {
+	w := &site{World: engine.New(seed), cut: map[string]bool{}}
 	w.cluster = traffic.NewCluster(w.World, 10*time.Second)
 	w.Hear(func(e event.Stamped) {
 		if f, ok := e.Event.(event.Flow); ok {
@@ -79,7 +79,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-func (w *world) service(namespace, name, address, policy string) {
+func (w *site) service(namespace, name, address, policy string) {
 	ingress := ""
 	if address != "" {
 		ingress = fmt.Sprintf(`{"ip":%q}`, address)
@@ -90,7 +90,7 @@ func (w *world) service(namespace, name, address, policy string) {
 }
 
 // slice says that a Service has a ready pod on each of some nodes: x-n1 at 10.0.0.1 and so on.
-func (w *world) slice(namespace, name string, on ...string) {
+func (w *site) slice(namespace, name string, on ...string) {
 	text := ""
 	for i, n := range on {
 		if i > 0 {
@@ -103,7 +103,7 @@ func (w *world) slice(namespace, name string, on ...string) {
 		`{"metadata":{"labels":{"kubernetes.io/service-name":%q}},"ports":[{"name":"web","port":8080,"protocol":"TCP"}],"endpoints":[%s]}`, name, text)})
 }
 
-func (w *world) traffic(clients ...traffic.Client) *traffic.Traffic {
+func (w *site) traffic(clients ...traffic.Client) *traffic.Traffic {
 	o := traffic.Options{Clients: clients, Truth: w.cluster, Kernels: map[netip.Addr]traffic.Kernel{}}
 	for i := range 2 {
 		o.Switches = append(o.Switches, w.switches[i])
@@ -114,7 +114,7 @@ func (w *world) traffic(clients ...traffic.Client) *traffic.Traffic {
 }
 
 // run gives the flows of a client in a second.
-func (w *world) run(t *testing.T, name string, clients ...traffic.Client) (out []event.Flow) {
+func (w *site) run(t *testing.T, name string, clients ...traffic.Client) (out []event.Flow) {
 	t.Helper()
 	tr := w.traffic(clients...)
 	tr.Start()
@@ -131,11 +131,11 @@ func (w *world) run(t *testing.T, name string, clients ...traffic.Client) (out [
 
 // A client's requests depend on the seed and its name alone, whoever else is there.
 func TestClientsDrawFromStreamsOfTheirOwn(t *testing.T) {
-	alone := newWorld(7).run(t, "alice", alice)
-	if together := newWorld(7).run(t, "alice", alice, bob); len(alone) < 20 || !slices.Equal(alone, together) {
+	alone := newSite(7).run(t, "alice", alice)
+	if together := newSite(7).run(t, "alice", alice, bob); len(alone) < 20 || !slices.Equal(alone, together) {
 		t.Errorf("%d flows alone, %d together", len(alone), len(together))
 	}
-	if other := newWorld(8).run(t, "alice", alice); slices.Equal(alone, other) {
+	if other := newSite(8).run(t, "alice", alice); slices.Equal(alone, other) {
 		t.Error("another seed draws the same")
 	}
 	ways := map[string]int{}
@@ -154,23 +154,23 @@ func TestClientsDrawFromStreamsOfTheirOwn(t *testing.T) {
 func TestAFlowTellsWhereItEnded(t *testing.T) {
 	target := traffic.Target{Service: "a/x", Address: vip, Protocol: 6, Port: 80}
 	pod := netip.MustParseAddrPort("10.0.0.2:8080")
-	for why, damage := range map[string]func(*world){
-		"":                                   func(w *world) { w.nodes[0].endpoint = pod },
-		"no switch works":                    func(w *world) { w.switches[0].off, w.switches[1].off = true, true },
-		"the switch knows no way":            func(w *world) { w.switches[0].hops = nil },
-		"nobody has the next hop 192.0.2.9":  func(w *world) { w.switches[0].hops = []netip.Addr{netip.MustParseAddr("192.0.2.9")} },
-		"the node has no power":              func(w *world) { w.nodes[0].down = true },
-		"the switch does not reach the node": func(w *world) { w.cut["n1 s1"] = true },
-		"not steered":                        func(w *world) { w.nodes[0].why = "not steered" },
-		"kube-proxy knows no endpoint":       func(w *world) { w.service("a", "x", vip.String(), "Local"); w.slice("a", "x", "n2") },
-		"nobody answers at 10.0.0.9:8080":    func(w *world) { w.nodes[0].endpoint = netip.MustParseAddrPort("10.0.0.9:8080") },
-		"the node of a/x-n2 has no power":    func(w *world) { w.nodes[0].endpoint = pod; w.nodes[1].down = true },
-		"the node does not reach that of a/x-n2": func(w *world) {
+	for why, damage := range map[string]func(*site){
+		"":                                   func(w *site) { w.nodes[0].endpoint = pod },
+		"no switch works":                    func(w *site) { w.switches[0].off, w.switches[1].off = true, true },
+		"the switch knows no way":            func(w *site) { w.switches[0].hops = nil },
+		"nobody has the next hop 192.0.2.9":  func(w *site) { w.switches[0].hops = []netip.Addr{netip.MustParseAddr("192.0.2.9")} },
+		"the node has no power":              func(w *site) { w.nodes[0].down = true },
+		"the switch does not reach the node": func(w *site) { w.cut["n1 s1"] = true },
+		"not steered":                        func(w *site) { w.nodes[0].why = "not steered" },
+		"kube-proxy knows no endpoint":       func(w *site) { w.service("a", "x", vip.String(), "Local"); w.slice("a", "x", "n2") },
+		"nobody answers at 10.0.0.9:8080":    func(w *site) { w.nodes[0].endpoint = netip.MustParseAddrPort("10.0.0.9:8080") },
+		"the node of a/x-n2 has no power":    func(w *site) { w.nodes[0].endpoint = pod; w.nodes[1].down = true },
+		"the node does not reach that of a/x-n2": func(w *site) {
 			w.nodes[0].endpoint = pod
 			w.cut["n1 n2"] = true
 		},
 	} {
-		w := newWorld(1)
+		w := newSite(1)
 		damage(w)
 		f := w.traffic(alice).Send("alice", alice.Addresses[0], target, 0, 0)
 		if f.Why != why || f.Served != (why == "") || !f.Wanted {
@@ -180,7 +180,7 @@ func TestAFlowTellsWhereItEnded(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	w := newWorld(1)
+	w := newSite(1)
 	w.switches[0].off = true
 	if f := w.traffic(alice).Send("alice", alice.Addresses[0], target, 0, 0); !f.Served || f.Switch != "s2" {
 		t.Errorf("beside a switch that is off: %+v", f)
@@ -190,7 +190,7 @@ func TestAFlowTellsWhereItEnded(t *testing.T) {
 // Clients dial an address for a while after its user has lost it; nobody wants that to be served then, and who has the
 // address now gets the packets.
 func TestClientsRememberAddressesForAWhile(t *testing.T) {
-	w := newWorld(1)
+	w := newSite(1)
 	old := traffic.Target{Service: "a/x", Address: vip, Protocol: 6, Port: 80}
 	if !slices.Equal(w.cluster.Targets(), []traffic.Target{old}) || !w.cluster.Wanted(old) {
 		t.Fatalf("targets %v", w.cluster.Targets())
@@ -217,7 +217,7 @@ func TestClientsRememberAddressesForAWhile(t *testing.T) {
 
 // Nobody is to be served by pods that weigh nothing; those that end serve where all that are ready weigh nothing.
 func TestPodsThatWeighNothingServeNobody(t *testing.T) {
-	w := newWorld(1)
+	w := newSite(1)
 	to := traffic.Target{Service: "a/x", Address: vip, Protocol: 6, Port: 80}
 	for _, step := range []struct {
 		rules, chosen string // empty: nobody

@@ -35,9 +35,9 @@ func many(first netip.Addr, n int) (out []netip.Addr) {
 	return out
 }
 
-// world is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
+// modelKernel is a model of a kernel, written without a look at the code under test: it refuses what a kernel refuses, and
 // tells where a packet goes.
-type world struct {
+type modelKernel struct {
 	*things
 	idle  map[netip.Addr]uint32 // the marks of connections to addresses, of which no packet has come since they began
 	order *[]steer.Rule         // as they were added
@@ -52,15 +52,15 @@ type things struct {
 	Settings, Changed map[steer.Setting]string
 }
 
-func newWorld() world {
-	return world{idle: map[netip.Addr]uint32{}, order: new([]steer.Rule), things: &things{
+func newModelKernel() modelKernel {
+	return modelKernel{idle: map[netip.Addr]uint32{}, order: new([]steer.Rule), things: &things{
 		Rules: map[steer.Rule]bool{}, Routes: map[steer.Route]bool{}, Elements: map[steer.Element]bool{},
 		Settings: map[steer.Setting]string{}, Changed: map[steer.Setting]string{},
 	}}
 }
 
 // view is what an agent finds.
-func (w world) view() *steer.View {
+func (w modelKernel) view() *steer.View {
 	v := steer.NewView()
 	v.Filter, v.Settings, v.Changed = w.Filter, maps.Clone(w.Settings), maps.Clone(w.Changed)
 	for r := range w.Rules {
@@ -78,7 +78,7 @@ func (w world) view() *steer.View {
 const ours = 83
 
 // make carries a change out as a kernel would.
-func (w world) make(c steer.Change) error {
+func (w modelKernel) make(c steer.Change) error {
 	switch c := c.(type) {
 	case steer.AddRule:
 		for r := range w.Rules {
@@ -136,7 +136,7 @@ func (w world) make(c steer.Change) error {
 	return nil
 }
 
-func (w world) put(r, over steer.Route) error {
+func (w modelKernel) put(r, over steer.Route) error {
 	there := false
 	for o := range w.Routes {
 		if o.Table == r.Table && o.To == r.To && o.Metric == r.Metric {
@@ -154,7 +154,7 @@ func (w world) put(r, over steer.Route) error {
 	return nil
 }
 
-func (w world) edit(c steer.EditFilter) error {
+func (w modelKernel) edit(c steer.EditFilter) error {
 	if c.Reset {
 		clear(w.Elements)
 	} else if w.Filter == "" {
@@ -174,7 +174,7 @@ func (w world) edit(c steer.EditFilter) error {
 }
 
 // route tells where a packet goes: "here", a gateway, or "" for what the main table knows of.
-func (w world) route(from, to netip.Addr, mark uint32) string {
+func (w modelKernel) route(from, to netip.Addr, mark uint32) string {
 	for _, r := range w.inOrder() {
 		if r.V6 != to.Is6() || r.Other != "" || r.To.IsValid() && !r.To.Contains(to) || r.From.IsValid() && !r.From.Contains(from) || mark&r.Mask != r.Mark {
 			continue
@@ -187,7 +187,7 @@ func (w world) route(from, to netip.Addr, mark uint32) string {
 }
 
 // inOrder lists the rules as packets meet them: of equal priorities, those first that were added first.
-func (w world) inOrder() []steer.Rule {
+func (w modelKernel) inOrder() []steer.Rule {
 	known := map[steer.Rule]bool{}
 	*w.order = slices.DeleteFunc(*w.order, func(r steer.Rule) bool {
 		known[r] = w.Rules[r]
@@ -206,7 +206,7 @@ func (w world) inOrder() []steer.Rule {
 }
 
 // lookup finds the route with the longest prefix, of these the one with the least metric.
-func (w world) lookup(table uint32, to netip.Addr) (way string) {
+func (w modelKernel) lookup(table uint32, to netip.Addr) (way string) {
 	longest, least := -1, uint32(0)
 	for r := range w.Routes {
 		if r.Table != table || !r.To.Contains(to) || r.To.Bits() < longest || r.To.Bits() == longest && r.Metric > least {
@@ -233,11 +233,11 @@ func of(v6 bool, four, six netip.Addr) netip.Addr {
 }
 
 // filtered tells whether nftables takes an address for one of a service.
-func (w world) filtered(a netip.Addr) bool { return w.Elements[steer.AddressElement(a)] }
+func (w modelKernel) filtered(a netip.Addr) bool { return w.Elements[steer.AddressElement(a)] }
 
 // marks reads the marks of the nftables table: those of packets to service addresses and of answers, and those of which
 // it exchanges whichever a connection has for the mark of answers.
-func (w world) marks() (in, out, former uint32) {
+func (w modelKernel) marks() (in, out, former uint32) {
 	var version int
 	if _, err := fmt.Sscanf(w.Filter, "v%d %v %v after %v", &version, &in, &out, &former); err != nil {
 		former = 0 // an end before "after"
@@ -246,7 +246,7 @@ func (w world) marks() (in, out, former uint32) {
 }
 
 // arrives tells whether a packet to an address is delivered here.
-func (w world) arrives(a netip.Addr) bool {
+func (w modelKernel) arrives(a netip.Addr) bool {
 	mark := uint32(0)
 	if w.filtered(a) {
 		mark, _, _ = w.marks()
@@ -254,18 +254,18 @@ func (w world) arrives(a netip.Addr) bool {
 	return w.route(of(a.Is6(), outside4, outside6), a, mark) == "here"
 }
 
-// own is the world without what is not ours.
-func (w world) own() world {
+// own is the kernel without what is not ours.
+func (w modelKernel) own() modelKernel {
 	v := *w.things
 	v.Rules, v.Routes = maps.Clone(w.Rules), maps.Clone(w.Routes)
 	maps.DeleteFunc(v.Rules, func(r steer.Rule, _ bool) bool { return r.Protocol != ours })
 	maps.DeleteFunc(v.Routes, func(r steer.Route, _ bool) bool { return r.Protocol != ours })
 	order := slices.Clone(w.inOrder())
-	return world{things: &v, order: &order}
+	return modelKernel{things: &v, order: &order}
 }
 
 // leaves tells where this host's packets from an address go, and those of a pod that answers for it.
-func (w world) leaves(a netip.Addr) (host, pod string) {
+func (w modelKernel) leaves(a netip.Addr) (host, pod string) {
 	client, mark := of(a.Is6(), outside4, outside6), uint32(0)
 	if w.filtered(a) {
 		_, mark, _ = w.marks()
@@ -274,12 +274,12 @@ func (w world) leaves(a netip.Addr) (host, pod string) {
 }
 
 // connect begins a connection to an address.
-func (w world) connect(a netip.Addr) {
+func (w modelKernel) connect(a netip.Addr) {
 	_, w.idle[a], _ = w.marks()
 }
 
 // idleLeaves tells where a pod's next packet of such a connection goes.
-func (w world) idleLeaves(a netip.Addr) string {
+func (w modelKernel) idleLeaves(a netip.Addr) string {
 	_, out, former := w.marks()
 	mark := uint32(0)
 	if w.Filter != "" && w.idle[a]&(out|former) != 0 {

@@ -15,8 +15,8 @@ import (
 	"fairlead.io/fairlead/sim/network"
 )
 
-// lab is one switch, and speakers that say what the test tells them.
-type lab struct {
+// peering is one switch, and speakers that say what the test tells them.
+type peering struct {
 	world    *engine.World
 	network  *network.Network
 	sw       *fabric.Switch
@@ -30,10 +30,10 @@ const switchASN, memberASN = 65000, 64512
 
 var members = []string{"a", "b", "c"}
 
-func newLab(o fabric.Options) *lab {
+func newPeering(o fabric.Options) *peering {
 	w := engine.New(1)
 	n := network.New(w, network.Options{Least: time.Nanosecond, Spread: time.Nanosecond})
-	l := &lab{world: w, network: n, speakers: map[string]*speaker{}}
+	l := &peering{world: w, network: n, speakers: map[string]*speaker{}}
 	w.Hear(func(e event.Stamped) {
 		switch e := e.Event.(type) {
 		case event.Refused:
@@ -54,7 +54,7 @@ func newLab(o fabric.Options) *lab {
 
 // speaker is one end that a test plays.
 type speaker struct {
-	l       *lab
+	l       *peering
 	name    string
 	open    message.Open
 	conn    *network.Conn
@@ -78,7 +78,7 @@ func greeting(name string, d func(*message.Open)) message.Open {
 }
 
 // connect opens a session and keeps it alive.
-func (l *lab) connect(name string, d func(*message.Open)) *speaker {
+func (l *peering) connect(name string, d func(*message.Open)) *speaker {
 	s := &speaker{l: l, name: name, open: greeting(name, d)}
 	l.speakers[name] = s
 	s.conn = l.network.Dial(name, "switch", fabric.Port, nil)
@@ -124,13 +124,13 @@ func (s *speaker) kill() {
 // cut is silence.
 func (s *speaker) cut() { s.alive.Stop() }
 
-func (l *lab) pass(d time.Duration) {
+func (l *peering) pass(d time.Duration) {
 	if err := l.world.Run(l.world.Now() + d); err != nil {
 		panic(err)
 	}
 }
 
-func (l *lab) hops(prefix netip.Prefix) (out []string) {
+func (l *peering) hops(prefix netip.Prefix) (out []string) {
 	seen := map[netip.Addr]bool{}
 	for hash := range uint64(64) {
 		if hop, ok := l.sw.Forward(prefix.Addr(), hash); ok {
@@ -158,7 +158,7 @@ func (s *speaker) withdraw(prefix netip.Prefix, id uint32) {
 	s.say(message.Update{Withdrawn: nlri(prefix, id)})
 }
 
-func (l *lab) mustBeClean(t testing.TB) {
+func (l *peering) mustBeClean(t testing.TB) {
 	t.Helper()
 	for _, r := range l.refused {
 		t.Errorf("refused %s of %s: %s", r.What, r.By, r.Why)

@@ -10,8 +10,8 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// world is a State, the model of it and the outside, fed with the same log.
-type world struct {
+// history is a State, the model of it and the outside, fed with the same log.
+type history struct {
 	state   *fsm.State
 	model   *model
 	outside *outside
@@ -29,9 +29,9 @@ type digestAt struct {
 	digest fsm.Digest
 }
 
-// newWorld begins with a group, so that draws are not wasted on what nothing can follow.
-func newWorld(t *rapid.T) *world {
-	w := &world{state: fsm.New(), model: newModel(), outside: newOutside()}
+// newHistory begins with a group, so that draws are not wasted on what nothing can follow.
+func newHistory(t *rapid.T) *history {
+	w := &history{state: fsm.New(), model: newModel(), outside: newOutside()}
 	groups := []fsm.GroupID{among(t, "first group", []fsm.GroupID{"g1", "g2"}), "g1"}
 	settings := []fsm.Settings{drawSettings(t), {HistoryLimit: 3, GraveLimit: 3}}
 	for i := range groups { // the first may be refused, or may be the one
@@ -46,7 +46,7 @@ func newWorld(t *rapid.T) *world {
 var themes = []string{"all", "addresses", "ports", "nodes", "backends", "balancers", "numbers", "rest"}
 
 // run draws and applies a history that is for some time about a few nouns, now and then in a new epoch.
-func (w *world) run(t *rapid.T, most int, theme string) {
+func (w *history) run(t *rapid.T, most int, theme string) {
 	w.about = rapid.SampledFrom([]string{theme, theme, "all", rapid.SampledFrom(themes).Draw(t, "another theme")}).Draw(t, "about")
 	switch epochs := rapid.IntRange(0, 5).Draw(t, "epochs"); {
 	case epochs == 5:
@@ -69,7 +69,7 @@ func (w *world) run(t *rapid.T, most int, theme string) {
 
 // entry makes one of drawn commands, each drawn after the model applied those before it, and applies it. Both
 // must allow the same commands and hold the same afterwards.
-func (w *world) entry(t *rapid.T, epoch fsm.Epoch, count int, draw func() fsm.Command) {
+func (w *history) entry(t *rapid.T, epoch fsm.Epoch, count int, draw func() fsm.Command) {
 	w.next++
 	w.model.turn(w.next)
 	var proposals []fsm.Proposal
