@@ -76,9 +76,17 @@ func TestStoppedAndKilledServersKeepObjectsAndAddress(t *testing.T) {
 	}
 }
 
-// Pods become endpoints by the real controller, through the states of their lives.
-func TestServiceFollowsItsPods(t *testing.T) {
+// What every cluster does is tried at one: a start costs a second and a half of processor time. Each part has namespaces and Nodes of its own.
+func TestOneCluster(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{})
+	t.Run("service-follows-its-pods", func(t *testing.T) { serviceFollowsItsPods(t, c) })
+	t.Run("users-may-do-only-what-they-are-granted", func(t *testing.T) { usersMayDoOnlyWhatTheyAreGranted(t, c) })
+	t.Run("token-for-an-audience-names-its-pod-and-node", func(t *testing.T) { tokenForAnAudienceNamesItsPodAndNode(t, c) })
+	t.Run("seeded-objects-are-shown-and-watched", func(t *testing.T) { seededObjectsAreShownAndWatched(t, c) })
+}
+
+// Pods become endpoints by the real controller, through the states of their lives.
+func serviceFollowsItsPods(t *testing.T, c *kubetest.Cluster) {
 	ctx := t.Context()
 	node, err := c.Node(ctx, "n1", map[string]string{"zone": "a"}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"))
 	if err != nil {
@@ -179,16 +187,15 @@ func TestSilentNodeBecomesNotReadyWhereThatIsWatched(t *testing.T) {
 	})
 }
 
-func TestUsersMayDoOnlyWhatTheyAreGranted(t *testing.T) {
-	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
+func usersMayDoOnlyWhatTheyAreGranted(t *testing.T, c *kubetest.Cluster) {
 	ctx := t.Context()
-	if err := c.EnsureNamespace(ctx, "apps"); err != nil {
+	if err := c.EnsureNamespace(ctx, "users"); err != nil {
 		t.Fatal(err)
 	}
 	paths := map[string]string{"administrator": c.Kubeconfig()}
 	for name, make := range map[string]func() (string, error){
 		"user":           func() (string, error) { return c.KubeconfigFor("jane", "viewers") },
-		"ServiceAccount": func() (string, error) { return c.KubeconfigForAccount(ctx, "apps", "default") },
+		"ServiceAccount": func() (string, error) { return c.KubeconfigForAccount(ctx, "users", "default") },
 	} {
 		path, err := make()
 		if err != nil {
@@ -196,7 +203,7 @@ func TestUsersMayDoOnlyWhatTheyAreGranted(t *testing.T) {
 		}
 		paths[name] = path
 	}
-	who := map[string]string{"administrator": "admin", "user": "jane", "ServiceAccount": "system:serviceaccount:apps:default"}
+	who := map[string]string{"administrator": "admin", "user": "jane", "ServiceAccount": "system:serviceaccount:users:default"}
 	for name, path := range paths {
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		if err != nil {
@@ -218,13 +225,12 @@ func TestUsersMayDoOnlyWhatTheyAreGranted(t *testing.T) {
 }
 
 // A token for another audience proves to that audience who its Pod is, and opens nothing at the API server.
-func TestTokenForAnAudienceNamesItsPodAndNode(t *testing.T) {
-	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
+func tokenForAnAudienceNamesItsPodAndNode(t *testing.T, c *kubetest.Cluster) {
 	ctx := t.Context()
-	if _, err := c.Node(ctx, "n1", nil); err != nil {
+	if _, err := c.Node(ctx, "n2", nil); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := c.Pod(ctx, kubetest.PodSpec{Namespace: "apps", Name: "agent", Node: "n1"})
+	pod, err := c.Pod(ctx, kubetest.PodSpec{Namespace: "apps", Name: "agent", Node: "n2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +250,7 @@ func TestTokenForAnAudienceNamesItsPodAndNode(t *testing.T) {
 		if got.Status.Authenticated != valid {
 			t.Errorf("audience %q: %+v", audience, got.Status)
 		}
-		if node := got.Status.User.Extra["authentication.kubernetes.io/node-name"]; valid && !slices.Equal(node, authv1.ExtraValue{"n1"}) {
+		if node := got.Status.User.Extra["authentication.kubernetes.io/node-name"]; valid && !slices.Equal(node, authv1.ExtraValue{"n2"}) {
 			t.Errorf("node %v in %+v", node, got.Status.User)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // Who watches sees each of them, too: none shares its version with another one of its kind.
-func TestSeededObjectsAreShownAndWatched(t *testing.T) {
-	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
-	maps := c.Client().CoreV1().ConfigMaps(metav1.NamespaceDefault)
+func seededObjectsAreShownAndWatched(t *testing.T, c *kubetest.Cluster) {
+	const namespace = "seeded" // no controller puts anything there
+	maps := c.Client().CoreV1().ConfigMaps(namespace)
 	watch, err := maps.Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +26,10 @@ func TestSeededObjectsAreShownAndWatched(t *testing.T) {
 	const n = 300
 	var groups [][]kubetest.Seeded
 	for i := range n {
-		groups = append(groups, []kubetest.Seeded{{Key: fmt.Sprintf("configmaps/default/m%d", i), Object: &corev1.ConfigMap{
+		groups = append(groups, []kubetest.Seeded{{Key: fmt.Sprintf("configmaps/"+namespace+"/m%d", i), Object: &corev1.ConfigMap{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: metav1.ObjectMeta{
-				Name: fmt.Sprintf("m%d", i), Namespace: metav1.NamespaceDefault, UID: types.UID(fmt.Sprintf("u%d", i)), CreationTimestamp: metav1.Now(),
+				Name: fmt.Sprintf("m%d", i), Namespace: namespace, UID: types.UID(fmt.Sprintf("u%d", i)), CreationTimestamp: metav1.Now(),
 			},
 		}}})
 	}
