@@ -4,9 +4,13 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
@@ -27,7 +31,9 @@ func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 	}
 	l.Manifests.Put("all.yaml", all)
 	l.Bird.WaitNextHops(prefix(services-1), lab.NodeAddress(1), lab.NodeAddress(2))
+	begin := time.Now()
 	commitEntries(t, l, entries)
+	t.Logf("%d entries were committed in %v", entries, time.Since(begin))
 	l.Manifests.Service(0, 2, 3) // the newest state differs from every older one
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2), lab.NodeAddress(3))
 	l.Agreed()
@@ -74,7 +80,9 @@ func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 	stop()
 }
 
-// commitEntries commits n log entries, one after the other, as a member would. An election in between costs a repeat.
+// commitEntries commits n log entries and more, as members would. An election in between costs a repeat.
+//
+// Two callers in each of the two queues are as many as have an entry each: what else came meanwhile would share the next one.
 func commitEntries(t *testing.T, l *lab.Lab, n int) {
 	t.Helper()
 	source, err := pki.OpenSource(l.Issue(pki.Member, "tester", "127.0.0.1"), slog.New(slog.DiscardHandler))
@@ -93,16 +101,43 @@ func commitEntries(t *testing.T, l *lab.Lab, n int) {
 		})
 		defer clients[m].Close()
 	}
-	leader := l.Leader()
-	for i := 0; i < n; i++ {
-		settings := fsm.Settings{Unsteered: true, HistoryLimit: uint32(1 + i%64)}
-		_, err := records.Forward(context.Background(), clients[leader].Record, fsm.Epoch(s.Epoch), cluster.Bulk, []fsm.Proposal{{
-			Actor: "test", AtUnixMilli: int64(i), Command: &fsm.PutSettings{Settings: settings},
-		}})
-		if err != nil {
-			t.Logf("entry %d again: %v", i, err)
-			leader = l.Leader()
-			i--
+	before := applied(l)
+	for leader := l.Leader(); ; leader = l.Leader() {
+		left := n - int(applied(l)-before)
+		if left <= 0 {
+			return
+		}
+		var callers errgroup.Group
+		for i, u := range []cluster.Urgency{cluster.Bulk, cluster.Bulk, cluster.Urgent, cluster.Urgent} {
+			callers.Go(func() error {
+				for j := range left/4 + 1 {
+					_, err := records.Forward(context.Background(), clients[leader].Record, fsm.Epoch(s.Epoch), u, []fsm.Proposal{{
+						Actor: "test", AtUnixMilli: int64(j), Command: &fsm.PutSettings{Settings: fsm.Settings{Unsteered: true, HistoryLimit: uint32(1 + (4*j+i)%64)}},
+					}})
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := callers.Wait(); err != nil {
+			t.Logf("%d entries and more again: %v", left/4, err)
 		}
 	}
+}
+
+// applied is how far the group has come in its log.
+func applied(l *lab.Lab) (index uint64) {
+	l.Eventually("how far the group is", func() error {
+		s, ok := l.Status()
+		if !ok {
+			return errors.New("nobody says")
+		}
+		for _, m := range s.Members {
+			index = max(index, m.Applied)
+		}
+		return nil
+	})
+	return index
 }
