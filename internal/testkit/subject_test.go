@@ -68,7 +68,20 @@ var subjects = map[string]func(*testing.T){
 			}
 		})
 	},
-	"random":  func(t *testing.T) { t.Logf("drew %d", testkit.Random(t).Uint64()) },
+	"random": func(t *testing.T) { t.Logf("drew %d", testkit.Random(t).Uint64()) },
+	"parts": func(t *testing.T) {
+		shared := testkit.Share(t)
+		server := func(refuses bool) {
+			shared.Helper()
+			if refuses {
+				shared.Fatal("refused")
+			}
+		}
+		shared.Cleanup(func() { shared.Log("the server ended") })
+		shared.Part("first", func(*testing.T) { server(false) })
+		shared.Part("second", func(*testing.T) { server(true) })
+		shared.Part("third", func(*testing.T) { server(false) })
+	},
 	"too few": func(t *testing.T) { rounds(t, 5000) },
 }
 
