@@ -17,8 +17,7 @@ import (
 
 // §13, row 16: a Service with an address of each family has a route of each, and each leads to the nodes' addresses of
 // its own family.
-func TestRow16DualStackServiceHasARouteOfEachFamily(t *testing.T) {
-	s := newStage(t, lab.Options{})
+func dualStackServiceHasARouteOfEachFamily(t *testing.T, s *stage) {
 	six := func(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("2001:db8:f::%d", n)) }
 	for n := 1; n <= 2; n++ {
 		s.must(s.nodes[n-1].SetAddresses(t.Context(), lab.NodeAddress(n), six(n)))
@@ -40,4 +39,7 @@ func TestRow16DualStackServiceHasARouteOfEachFamily(t *testing.T) {
 	s.deleteService(0)
 	s.Bird.WaitNextHops(fsm.HostPrefix(vip))
 	s.leads(0)
+	for n := 1; n <= 2; n++ {
+		s.must(s.nodes[n-1].SetAddresses(t.Context(), lab.NodeAddress(n)))
+	}
 }

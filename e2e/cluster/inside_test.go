@@ -45,7 +45,7 @@ func newInside(t *testing.T, lines string, kinds ...string) *inside {
 	return l
 }
 
-func addAddress(t *testing.T, a netip.Addr) {
+func addAddress(t testing.TB, a netip.Addr) {
 	t.Helper()
 	if out, err := exec.Command("ip", "address", "replace", a.String(), "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

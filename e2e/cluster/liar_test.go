@@ -25,7 +25,7 @@ import (
 
 // liar stands between the members and the API server. It may answer lists with nothing, or with what was true once.
 type liar struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 	proxy  *httputil.ReverseProxy
 
@@ -36,7 +36,7 @@ type liar struct {
 }
 
 // newLiar gives a liar in front of a cluster, and the kubeconfig that leads to it.
-func newLiar(t *testing.T, kube *kubetest.Cluster) (l *liar, kubeconfig string) {
+func newLiar(t testing.TB, kube *kubetest.Cluster) (l *liar, kubeconfig string) {
 	t.Helper()
 	target, err := url.Parse(kube.Config().Host)
 	if err != nil {

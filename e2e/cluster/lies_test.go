@@ -10,10 +10,11 @@ import (
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // lied is a stage whose members are told everything by a liar, with two Services on the switch.
-func lied(t *testing.T) (*stage, *liar) {
+func lied(t testing.TB) (*stage, *liar) {
 	t.Helper()
 	kube := kubetest.Start(t, kubetest.Options{})
 	l, kubeconfig := newLiar(t, kube)
@@ -31,21 +32,29 @@ func lied(t *testing.T) (*stage, *liar) {
 // settledFor is longer than a guard needs to believe an absence that two lists agree on.
 const settledFor = 5 * time.Second
 
+// S12: an API server that lies is not acted on, and believed again when it tells the truth.
+func TestListsThatLieChangeNothing(t *testing.T) {
+	shared := testkit.Share(t)
+	s, l := lied(shared)
+	shared.Part("empty", func(t *testing.T) { emptyListsChangeNothing(t, s, l) })
+	shared.Part("stale", func(*testing.T) { staleListsAreNotActedOn(s, l) })
+}
+
 // S12: an API server that answers with empty lists changes nothing; the first thing that is true again is acted on.
-func TestEmptyListsChangeNothing(t *testing.T) {
-	s, l := lied(t)
+func emptyListsChangeNothing(t *testing.T, s *stage, l *liar) {
 	stop := s.NeverMissing(prefix(0), prefix(1))
 	l.says(nothing)
 	s.stays("the lists are empty", func() error { return s.bothLead() })
 	stop()
 	l.says(nil)
-	s.pod(0, 3)
+	third := s.pod(0, 3)
 	s.leads(0, 1, 2, 3)
+	s.must(third.Remove(t.Context()))
+	s.leads(0, 1, 2)
 }
 
 // S12, no time travel: a list that is older than what was acted on is not acted on, however often it comes.
-func TestStaleListsAreNotActedOn(t *testing.T) {
-	s, l := lied(t)
+func staleListsAreNotActedOn(s *stage, l *liar) {
 	l.keep(true)
 	s.Eventually("a list of everything", func() error {
 		l.mu.Lock()

@@ -23,9 +23,8 @@ import (
 
 // Specification of kube-loadbalancer-controller §13, row 8: fifty Services come and go in any order; the switch follows
 // each and ends empty.
-func TestRow8FiftyServicesComeAndGo(t *testing.T) {
+func fiftyServicesComeAndGo(t *testing.T, s *stage) {
 	const many = 50
-	s := newStage(t, lab.Options{})
 	random := rand.New(rand.NewPCG(8, 8))
 	there := map[int]bool{}
 	var took []time.Duration
@@ -64,8 +63,7 @@ func TestRow8FiftyServicesComeAndGo(t *testing.T) {
 }
 
 // Row 10 and §11, "node drained": while a node is emptied the path moves, and there is never a moment without one.
-func TestRow10DrainedNodeLeavesWithoutAGap(t *testing.T) {
-	s := newStage(t, lab.Options{})
+func drainedNodeLeavesWithoutAGap(t *testing.T, s *stage) {
 	s.service(0)
 	old := s.pod(0, 1)
 	s.leads(0, 1)
@@ -79,8 +77,7 @@ func TestRow10DrainedNodeLeavesWithoutAGap(t *testing.T) {
 }
 
 // §11, "node crash / NotReady": what Kubernetes says of a node counts; its Services go on elsewhere.
-func TestNotReadyNodeLeavesTheRoutes(t *testing.T) {
-	s := newStage(t, lab.Options{})
+func notReadyNodeLeavesTheRoutes(t *testing.T, s *stage) {
 	s.service(0)
 	s.pod(0, 1)
 	s.pod(0, 2)
@@ -92,8 +89,7 @@ func TestNotReadyNodeLeavesTheRoutes(t *testing.T) {
 }
 
 // §11, "EIP replaced by another": the new one is announced before the old one is withdrawn.
-func TestReplacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T) {
-	s := newStage(t, lab.Options{})
+func replacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T, s *stage) {
 	s.service(0)
 	s.pod(0, 1)
 	s.leads(0, 1)
@@ -124,8 +120,7 @@ func TestReplacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T) {
 
 // §11, "Service deleted / type changed": a Service that is no LoadBalancer any more leaves the switch, but for an address of
 // spec.externalIPs, which it has whatever its type (K4).
-func TestServiceOfAnotherTypeLeavesTheSwitch(t *testing.T) {
-	s := newStage(t, lab.Options{})
+func serviceOfAnotherTypeLeavesTheSwitch(t *testing.T, s *stage) {
 	s.service(0)
 	s.pod(0, 1)
 	s.leads(0, 1)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
@@ -21,7 +22,7 @@ import (
 // stage is a group of three that reads a cluster with three nodes and announces to a switch.
 type stage struct {
 	*lab.Lab
-	t     *testing.T
+	t     testing.TB
 	kube  *kubetest.Cluster
 	nodes []*kubetest.Node
 	pods  map[string]*kubetest.Pod
@@ -29,13 +30,13 @@ type stage struct {
 
 const namespace = "shop"
 
-func newStage(t *testing.T, o lab.Options) *stage {
+func newStage(t testing.TB, o lab.Options) *stage {
 	t.Helper()
 	return stageOf(t, kubetest.Start(t, kubetest.Options{}), o)
 }
 
 // stageOf is a stage around a cluster.
-func stageOf(t *testing.T, kube *kubetest.Cluster, o lab.Options) *stage {
+func stageOf(t testing.TB, kube *kubetest.Cluster, o lab.Options) *stage {
 	t.Helper()
 	s := &stage{t: t, kube: kube, pods: map[string]*kubetest.Pod{}}
 	if o.Kubeconfig == "" {
@@ -151,6 +152,26 @@ func (s *stage) condition(i int, kind string, status metav1.ConditionStatus) {
 		}
 		if c := svc.Status.Conditions[at]; c.Status != status {
 			return fmt.Errorf("it is %s: %s", c.Status, c.Message)
+		}
+		return nil
+	})
+}
+
+// sweep takes all Services and pods away, and waits until nothing of them is left.
+func (s *stage) sweep() {
+	s.t.Helper()
+	ctx, core := s.t.Context(), s.kube.Client().CoreV1()
+	services, err := core.Services(namespace).List(ctx, metav1.ListOptions{})
+	s.must(err)
+	for _, svc := range services.Items {
+		s.must(core.Services(namespace).Delete(ctx, svc.Name, metav1.DeleteOptions{}))
+	}
+	s.must(core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{}))
+	clear(s.pods)
+	s.Eventually("nothing is left", func() error {
+		slices, err := s.kube.Client().DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+		if routes := s.Bird.Routes(); err != nil || len(slices.Items) > 0 || len(routes) > 0 {
+			return fmt.Errorf("%d EndpointSlices (%v), routes %v", len(slices.Items), err, routes)
 		}
 		return nil
 	})
