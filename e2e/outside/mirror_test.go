@@ -18,6 +18,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/outside/balancer"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var (
@@ -103,6 +104,12 @@ func owner(o *unstructured.Unstructured) string {
 // event waits for an Event about an object of a kind.
 func (s *stage) event(kind, reason string) {
 	s.t.Helper()
+	s.eventAbout(kind, "", reason)
+}
+
+// eventAbout is event about the object with a name; "": any.
+func (s *stage) eventAbout(kind, name, reason string) {
+	s.t.Helper()
 	s.Eventually("Event "+reason, func() error {
 		events, err := s.kube.Client().CoreV1().Events(namespace).List(s.t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -110,7 +117,7 @@ func (s *stage) event(kind, reason string) {
 		}
 		var seen []string
 		for _, e := range events.Items {
-			if e.InvolvedObject.Kind == kind && e.Reason == reason {
+			if e.InvolvedObject.Kind == kind && e.Reason == reason && (name == "" || e.InvolvedObject.Name == name) {
 				return nil
 			}
 			seen = append(seen, e.InvolvedObject.Kind+" "+e.Reason)
@@ -165,31 +172,38 @@ func TestRecordsDeletedByHand(t *testing.T) {
 
 // §3.1, DESIGN §8: whatever a driver answers, it is said on the object that it is about, and nothing else is affected.
 func TestDriversThatAnswerNonsenseAreSaidSo(t *testing.T) {
-	for name, fault := range map[string]balancer.Fault{"garbage": balancer.Garbage, "broken": balancer.Broken, "fail": balancer.Fail, "hang": balancer.Hang} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t, kubetest.Options{NoControllers: true})
-			s.driver.Late(0)
-			bad := backend(1)
-			s.driver.Faults(func(c balancer.Call) balancer.Fault {
-				if c.Webhook == webhook.EnsureBackend && c.Address == bad {
-					return fault
+	shared := testkit.Share(t)
+	s := newStage(shared, kubetest.Options{NoControllers: true})
+	s.driver.Late(0)
+	s.balance("1s")
+	for i, c := range []struct {
+		name  string
+		fault balancer.Fault
+	}{{"garbage", balancer.Garbage}, {"broken", balancer.Broken}, {"fail", balancer.Fail}, {"hang", balancer.Hang}} {
+		shared.Part(c.name, func(*testing.T) {
+			first, second, third := 10*i, 10*i+1, 10*i+2 // pods of its own, and so records and Events
+			bad := backend(second)
+			s.driver.Faults(func(call balancer.Call) balancer.Fault {
+				if call.Webhook == webhook.EnsureBackend && call.Address == bad {
+					return c.fault
 				}
 				return balancer.None
 			})
-			s.run(0, 1, 2)
-			s.balance("1s")
+			s.run(first, second, third)
 			s.Eventually("the others", func() error {
-				for _, i := range []int{0, 2} {
+				for _, i := range []int{first, third} {
 					if _, on := s.driver.Entry(edge, backend(i)); !on {
 						return fmt.Errorf("%s is missing", backend(i))
 					}
 				}
 				return nil
 			})
-			s.event("BackendRecord", "FailedEnsureBackend")
+			s.eventAbout("BackendRecord", s.recordOf(second), "FailedEnsureBackend")
 			s.driver.Faults(nil)
-			s.bound(0, 1, 2)
+			s.bound(first, second, third)
 			s.lawful()
+			s.remove(first, second, third)
+			s.bound()
 		})
 	}
 }

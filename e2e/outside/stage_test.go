@@ -31,13 +31,13 @@ const (
 // stage is a group of three that reads a cluster with LBCF's kinds, and a driver with a load balancer.
 type stage struct {
 	*lab.Lab
-	t      *testing.T
+	t      testing.TB
 	kube   *kubetest.Cluster
 	driver *balancer.Balancer
 	pods   map[int]*kubetest.Pod
 }
 
-func newStage(t *testing.T, o kubetest.Options) *stage {
+func newStage(t testing.TB, o kubetest.Options) *stage {
 	t.Helper()
 	s := &stage{t: t, kube: kubetest.Start(t, o), pods: map[int]*kubetest.Pod{}}
 	s.must(s.kube.ApplyFiles(t.Context(), "../../deploy/crds/lbcf.*.yaml"))
