@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // pod is an HTTP server that answers its name. Requests for /slow wait until they are let go.
@@ -43,7 +45,7 @@ func (p *pod) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.arrived:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("no request reaches %s", p.name)
 	}
 }

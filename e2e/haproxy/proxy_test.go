@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/lifeline"
@@ -25,9 +24,6 @@ import (
 )
 
 var loopback = netip.MustParseAddr("127.0.0.1")
-
-// patience is how long tests wait for what takes milliseconds.
-const patience = 15 * time.Second
 
 // proxy is a running HAProxy with the backends "web" and "fixed", which takes no servers at run time.
 type proxy struct {
@@ -132,7 +128,7 @@ func (p *proxy) reload() {
 }
 
 func (p *proxy) try(line string) (string, error) {
-	conn, err := net.DialTimeout("unix", p.socket, time.Second)
+	conn, err := net.DialTimeout("unix", p.socket, testkit.Patience)
 	if err != nil {
 		return "", err
 	}

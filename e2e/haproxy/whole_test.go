@@ -28,6 +28,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // whole is everything: a cluster with pods that serve, a group, the driver and HAProxy, and somebody who makes requests.
@@ -182,8 +183,8 @@ func (w *whole) met(hit <-chan struct{}, call webhook.Name) {
 	w.t.Helper()
 	select {
 	case <-hit:
-	case <-time.After(30 * time.Second):
-		w.t.Fatalf("no %s within 30 s", call)
+	case <-time.After(testkit.Patience):
+		w.t.Fatalf("no %s within %s", call, testkit.Patience)
 	}
 }
 
