@@ -40,7 +40,7 @@ func TestDrainedMemberLeavesWithoutALostPath(t *testing.T) {
 			t.Errorf("%s: %d paths of %s, and %s leads", when, n, drained.Name, leader.Name)
 		}
 	}
-	drain(0, "drained:  member/"+drained.Name, drained.Name, "--wait", "--timeout", "60s")
+	drain(0, "drained:  member/"+drained.Name, drained.Name, "--wait", "--timeout", "2m")
 	left("after the drain")
 	other := l.Others(drained)[0]
 	drain(1, "a majority of members that are not drained", other.Name)
@@ -86,7 +86,7 @@ func TestDrainedMemberStaysWhileNobodyElseAnnounces(t *testing.T) {
 		l.Bird.Command("enable " + m)
 	}
 	stop := l.NeverMissing(prefix(0))
-	if out, stderr, code := l.CLI("drain", "member", "m1", "--wait", "--timeout", "60s"); code != 0 {
+	if out, stderr, code := l.CLI("drain", "member", "m1", "--wait", "--timeout", "2m"); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	stop()

@@ -41,7 +41,7 @@ func TestDrainedNodeLeavesButNeverTheLastOne(t *testing.T) {
 	l.Agreed()
 
 	l.Manifests.Service(1, 3) // the pod moves
-	drain(0, "drained:  node/n1", "--wait", "--timeout", "60s")
+	drain(0, "drained:  node/n1", "--wait", "--timeout", "2m")
 	for i, want := range []any{lab.NodeAddress(2), lab.NodeAddress(3)} { // the switch has it, when the command says so
 		if got := fmt.Sprint(l.Bird.NextHops(prefix(i))); got != fmt.Sprint([]any{want}) {
 			t.Errorf("%s leads to %s after the drain", prefix(i), got)

@@ -28,9 +28,9 @@ func TestMovedServiceComesInByOneNode(t *testing.T) {
 			t.Errorf("%s leads to %s after the move", prefix(0), got)
 		}
 	}
-	move(0, "moved:  default/svc-0", "n2", "--wait", "--timeout", "60s", "--reason", "line card")
+	move(0, "moved:  default/svc-0", "n2", "--wait", "--timeout", "2m", "--reason", "line card")
 	only(2)
-	move(0, "moved:  default/svc-0", "n3", "--wait", "--timeout", "60s") // which has no pod of it
+	move(0, "moved:  default/svc-0", "n3", "--wait", "--timeout", "2m") // which has no pod of it
 	only(3)
 	move(1, "node n9: not-found", "n9")
 	if out, _, _ := l.CLI("why", lab.VIP(0).String()); !strings.Contains(out, "moved it to node n3") {

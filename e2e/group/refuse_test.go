@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // DESIGN §4, disk: a damaged log ends its member with path and remedy; the others go on and nothing is lost.
@@ -32,7 +32,7 @@ func TestDamagedLogStopsItsMemberOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	m3.Start()
-	if code := m3.Ended(20 * time.Second); code != 1 {
+	if code := m3.Ended(testkit.Patience); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	oneLine(t, lastLine(m3.Log()), m3.DataDir)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A group goes from one release to the next and back again, member by member, without a route that is missing for a
@@ -46,7 +46,7 @@ func TestUpgradeAndBackBeforeFinalize(t *testing.T) {
 	last.Stop()
 	last.Use(older)
 	last.Start()
-	if code := last.Ended(20 * time.Second); code != 1 {
+	if code := last.Ended(testkit.Patience); code != 1 {
 		t.Fatalf("the older release ended with %d", code)
 	}
 	if !strings.Contains(last.Log(), "upgrade") {
