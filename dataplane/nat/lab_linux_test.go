@@ -131,7 +131,7 @@ func hostOf(a net.Addr) string {
 // Patience of clients: where they expect an answer, so much that a busy machine does not matter; where they expect
 // silence, more than an answer takes.
 const (
-	patience = 10 * time.Second
+	patience = testkit.Patience
 	silence  = 600 * time.Millisecond
 )
 

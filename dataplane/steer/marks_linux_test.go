@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairlead.io/fairlead/dataplane/steer"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // connection is one between the client and the pod.
@@ -35,7 +36,7 @@ func (l *lab) connect(to netip.Addr) *connection {
 	listener := l.pod.Listen("tcp", netip.AddrPortFrom(translated, 8082).String())
 	defer listener.Close()
 	var err error
-	if c.client, err = l.client.Dial("tcp", netip.AddrPortFrom(to, 82).String(), 5*time.Second); err == nil {
+	if c.client, err = l.client.Dial("tcp", netip.AddrPortFrom(to, 82).String(), testkit.Patience); err == nil {
 		l.t.Cleanup(func() { c.client.Close() })
 		c.here, err = listener.Accept()
 	}
@@ -50,7 +51,7 @@ func (l *lab) connect(to netip.Addr) *connection {
 func (c *connection) say(word string) {
 	c.t.Helper()
 	heard := make([]byte, len(word))
-	_ = c.client.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.client.SetDeadline(time.Now().Add(testkit.Patience))
 	_, err := io.WriteString(c.here, word)
 	if err == nil {
 		_, err = io.ReadFull(c.client, heard)

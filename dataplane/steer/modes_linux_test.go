@@ -26,7 +26,7 @@ func (l *lab) load(addresses ...netip.Addr) (stop func() (made, failed int64)) {
 				default:
 				}
 				made.Add(1)
-				if word, err := dial(l.client, a, 80); err != nil || word != "pod" {
+				if word, err := dial(l.client, a, 80, testkit.Patience); err != nil || word != "pod" {
 					l.t.Logf("%s: %q, %v", a, word, err)
 					failed.Add(1)
 				}

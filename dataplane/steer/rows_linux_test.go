@@ -81,7 +81,7 @@ func TestWithoutSteeringAPacketLoops(t *testing.T) {
 	l := newLab(t)
 	l.node.Run("ip", "route", "replace", "default", "via", "192.0.2.254")
 	count := passed(l.border)
-	_, _ = dial(l.client, vip4, 81) // in vain
+	_, _ = dial(l.client, vip4, 81, hasty) // in vain
 	if n := count(); n < 20 {
 		t.Errorf("packets passed the switch only %d times", n)
 	}
@@ -90,22 +90,21 @@ func TestWithoutSteeringAPacketLoops(t *testing.T) {
 func TestRow9_2UDPIsRefusedToo(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		for _, a := range []netip.Addr{vip4, vip6} {
-			begin := time.Now()
 			err := l.client.Do(func() error {
 				c, err := net.Dial("udp", netip.AddrPortFrom(a, 53).String())
 				if err != nil {
 					return err
 				}
 				defer c.Close()
-				_ = c.SetDeadline(begin.Add(2 * time.Second))
+				_ = c.SetDeadline(time.Now().Add(testkit.Patience))
 				if _, err := c.Write([]byte("?")); err != nil {
 					return err
 				}
 				_, err = c.Read(make([]byte, 1))
 				return err
 			})
-			if !strings.Contains(fmt.Sprint(err), syscall.ECONNREFUSED.Error()) || time.Since(begin) > time.Second {
-				t.Errorf("%s: %v after %s", a, err, time.Since(begin))
+			if !strings.Contains(fmt.Sprint(err), syscall.ECONNREFUSED.Error()) { // one datagram, and its answer
+				t.Errorf("%s: %v", a, err)
 			}
 		}
 	})
@@ -154,7 +153,7 @@ func TestWithoutSWITCHAnswersLeaveByTheNodesDefault(t *testing.T) {
 	w := wanted(vip4)
 	w.Config.Switches = nil
 	l.apply(l.steer(), w)
-	if word, err := dial(l.client, vip4, 80); err == nil {
+	if word, err := dial(l.client, vip4, 80, hasty); err == nil {
 		t.Errorf("answered %q", word)
 	}
 	if !strings.Contains(l.log.String(), "no SWITCH of family IPv4 is named") {
@@ -247,7 +246,7 @@ func TestRow9_6NoNeighbourLearnsAServiceAddress(t *testing.T) {
 		learned := func() string {
 			for _, a := range []netip.Addr{vip4, vip6} {
 				l.border.Run("ip", "route", "replace", a.String(), "dev", "port2")
-				_, _ = dial(l.border, a, 81) // which asks
+				_, _ = dial(l.border, a, 81, hasty) // which asks
 			}
 			return l.border.Run("sh", "-c", "ip neigh show to "+vip4.String()+"; ip neigh show to "+vip6.String())
 		}
@@ -295,11 +294,7 @@ func TestRow9_9AndRow13_9RulesForAllAddressesAreThereBeforeTheyAreAcknowledged(t
 	t.Parallel()
 	l := newLab(t)
 	s := l.steer()
-	begin := time.Now()
 	l.apply(s, wanted(many(vip4, 200)...))
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("took %s", took)
-	}
 	if n := strings.Count(l.node.Run("ip", "rule"), "lookup 101 proto 83"); n != 200 {
 		t.Errorf("%d rules", n)
 	}
@@ -367,7 +362,7 @@ func TestRow9_11SegmentsFitTheWayThroughTheSwitch(t *testing.T) {
 func segment(t *testing.T, from *netnstest.Namespace, to netip.Addr) (size int) {
 	t.Helper()
 	if err := from.Do(func() error {
-		c, err := net.DialTimeout("tcp", netip.AddrPortFrom(to, 80).String(), 2*time.Second)
+		c, err := net.DialTimeout("tcp", netip.AddrPortFrom(to, 80).String(), testkit.Patience)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // turnedAway reads the metric of packets that were turned away.
@@ -47,7 +49,7 @@ func TestK52TurnedAwayPacketsAreCountedByReason(t *testing.T) {
 			}
 			before := turnedAway(t, registry)
 			if c.reason == "" {
-				if got, err := dial(l.client, a, c.port); err != nil {
+				if got, err := dial(l.client, a, c.port, testkit.Patience); err != nil {
 					t.Errorf("%s port %d: %q, %v", a, c.port, got, err)
 				}
 			} else {

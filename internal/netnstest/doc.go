@@ -4,7 +4,6 @@
 // happens there is seen outside, and all of it goes when the test ends.
 //
 // A topology is built from New and Join. Namespace.Do runs Go code inside (sockets opened there stay there),
-// Namespace.Run a program, and Serve, Listen and Dial what is short for it. Within holds the kernel to a time; testkit.Until waits as long as it takes. Where the machine allows no
-// namespaces, New skips the test by name, or fails it if FAIRLEAD_REQUIRE_ROOT=1. Main is for packages whose tests dial, from the process's own
-// namespace, what nobody serves.
+// Namespace.Run a program, and Serve, Listen and Dial what is short for it. Where the machine allows no namespaces, New skips the test by
+// name, or fails it if FAIRLEAD_REQUIRE_ROOT=1. Main is for packages whose tests dial, from the process's own namespace, what nobody serves.
 package netnstest

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,6 +107,29 @@ func (n *Namespace) Feed(stdin, program string, args ...string) {
 	}); err != nil {
 		n.t.Fatalf("%s: %s: %v", n.name, program, err)
 	}
+}
+
+// Repeated is how many requests for TCP connections the kernel has sent once more because nobody answered. Who is answered or refused at once
+// costs none, however late the machine tells him.
+func (n *Namespace) Repeated() (count int) {
+	n.t.Helper()
+	var text []byte
+	if err := n.Do(func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/netstat")
+		return err
+	}); err != nil {
+		n.t.Fatalf("%s: %v", n.name, err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines[:len(lines)-1] { // one of names before one of numbers
+		if at := slices.Index(strings.Fields(line), "TCPSynRetrans"); at > 0 {
+			if count, err := strconv.Atoi(strings.Fields(lines[i+1])[at]); err == nil {
+				return count
+			}
+		}
+	}
+	n.t.Fatalf("%s: the kernel does not count repeated requests for connections", n.name)
+	return 0
 }
 
 // Sysctl reads a setting below /proc/sys/net, such as ipv4/ip_forward.
