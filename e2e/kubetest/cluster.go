@@ -21,7 +21,7 @@ import (
 )
 
 // readyWithin is how long a part may take to start, on a machine that does much besides.
-const readyWithin = 90 * time.Second
+const readyWithin = 4 * time.Minute
 
 // Cluster is one control plane that runs.
 type Cluster struct {

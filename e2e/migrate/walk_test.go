@@ -13,12 +13,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/e2e/lab"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func TestMain(m *testing.M) { lab.Main(m) }
@@ -42,7 +42,7 @@ func replica(t *testing.T, l *lab.Lab, master *lab.Member) (stop func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := s.Drain(ctx); err != nil { // with Cease, as the old controller ends
 			t.Error(err)

@@ -59,7 +59,7 @@ func TestAnInstallationThatWentBackToLBCFIsTakenOverAgain(t *testing.T) {
 
 	// Forward again.
 	s.startAll()
-	s.migrate(exitDone, "the group has all 5 adopted backends", "--stop-old", "--verify", "--within", "50s")
+	s.migrate(exitDone, "the group has all 5 adopted backends", "--stop-old", "--verify", "--within", "2m")
 	s.run(n) // once this one is bound, everything has been looked at
 	s.bound(0, 1, 2, 4, 5, 6)
 	if now := s.driver.Calls(ensure); now != ensured+1 {

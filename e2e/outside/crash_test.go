@@ -16,6 +16,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/e2e/kubetest"
 	"fairlead.io/fairlead/e2e/outside/balancer"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // INV-4: the whole group is killed in the middle of every call there is, whether the call does nothing, takes effect
@@ -54,8 +55,8 @@ func TestGroupKilledInTheMiddleOfEveryCallEndsRight(t *testing.T) {
 			step.act(lb, pod)
 			select {
 			case <-hit:
-			case <-time.After(30 * time.Second):
-				t.Fatalf("no %s within 30 s", step.call)
+			case <-time.After(testkit.Patience):
+				t.Fatalf("no %s within %s", step.call, testkit.Patience)
 			}
 			s.killAll()
 			s.startAll()

@@ -45,7 +45,7 @@ func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 		return nil
 	})
 	s.migrate(exitFailed, "an LBCF controller acts on the same objects", "--verify")
-	s.migrate(exitFailed, "has not adopted 20 of 20 backends, such as "+namespace+"/", "--stop-old", "--verify", "--within", "6s") // nor does it in a dry run
+	s.migrate(exitFailed, "has not adopted 20 of 20 backends, such as "+namespace+"/", "--stop-old", "--verify", "--within", "12s") // nor does it in a dry run
 	if err := s.bindings(0); err != nil {
 		t.Errorf("while LBCF runs, and in a dry run: %v", err)
 	}
@@ -54,14 +54,14 @@ func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 		s.must(replace(m.Config, dryRun, ""))
 		m.Start()
 	}
-	s.migrate(exitDone, "the group has all 20 adopted backends", "--verify", "--within", "50s")
+	s.migrate(exitDone, "the group has all 20 adopted backends", "--verify", "--within", "2m")
 	s.run(n) // one more: once it is bound, everything has been looked at
 	s.bound(upTo(n + 1)...)
 	if created, ensured := s.driver.Calls("createLoadBalancer"), s.driver.Calls(ensure); created != 0 || ensured != 1 {
 		t.Errorf("%d calls of createLoadBalancer, %d of ensureBackend: what is there was registered anew", created, ensured)
 	}
 	s.Eventually("all records", func() error { return atLeast(s.recorded(), n+1) })
-	s.migrate(exitDone, "the group has all 21 adopted backends", "--verify", "--within", "30s") // one of which it made
+	s.migrate(exitDone, "the group has all 21 adopted backends", "--verify", "--within", "2m") // one of which it made
 	s.driver.Guard(nil)
 	s.remove(0)
 	s.bound(upTo(n + 1)[1:]...)

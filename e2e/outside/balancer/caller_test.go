@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A call beside another about the same backend breaks a rule, and one that comes once the other's caller has closed does
@@ -74,7 +74,7 @@ func send(t *testing.T, c net.Conn) {
 
 func ensure(t *testing.T, b *Balancer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.URL+"/"+string(webhook.EnsureBackend), strings.NewReader(request))
 	if err != nil {
