@@ -73,7 +73,7 @@ func TestHeartbeatsThatChangeTheTermWaitTheirTurn(t *testing.T) {
 				if r.Error != nil {
 					t.Fatal(r.Error)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("no answer")
 			}
 			if beside != c.beside {

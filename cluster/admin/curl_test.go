@@ -20,7 +20,7 @@ func TestCurlAsDocumented(t *testing.T) {
 	w := newWorld(t)
 	files := w.ca.Issue(t, pki.Request{Role: pki.Viewer, Name: "bob"})
 	for _, version := range []string{"--http1.1", "--http2"} {
-		command := exec.Command(curl, "--silent", "--show-error", "--max-time", "10", version,
+		command := exec.Command(curl, "--silent", "--show-error", "--max-time", "120", version,
 			"--cacert", files.CA, "--cert", files.Cert, "--key", files.Key,
 			"--header", "Content-Type: application/json", "--data", "{}",
 			"https://"+w.member("m2").address+"/fairlead.v1.RaftService/Status")

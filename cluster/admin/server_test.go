@@ -336,13 +336,9 @@ func TestServerEndsStreamsAndThenItself(t *testing.T) {
 	if got := w.member("m1").counter(t, "fairlead_api_streams"); got != 1 {
 		t.Errorf("%v open streams", got)
 	}
-	begin := time.Now()
 	w.member("m1").stop()
-	if stream.Receive() || !errors.Is(stream.Err(), admin.Stopped) {
+	if stream.Receive() || !errors.Is(stream.Err(), admin.Stopped) { // which it would not hear if its time had had to run out
 		t.Errorf("the stream ended with %v", stream.Err())
-	}
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("stopping took %s", took)
 	}
 	if got := w.member("m1").counter(t, "fairlead_api_streams"); got != 0 {
 		t.Errorf("%v open streams afterwards", got)

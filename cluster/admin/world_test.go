@@ -23,7 +23,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-const patience = 10 * time.Second
+const patience = testkit.Patience
 
 // world is a CA and three members m1 to m3, of which m1 leads, with real API servers on loopback. Behind them is
 // not Raft but one shared configuration that does as it is told.

@@ -204,7 +204,7 @@ func lead(t *testing.T, c Config) (l *Leader, stop func()) {
 		cancel()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("the leader's goroutines did not end with its term")
 		}
 	}
@@ -352,7 +352,9 @@ func TestLoopExcusesMembersLostForLong(t *testing.T) {
 	})
 }
 
-func TestLoopCoalescesReports(t *testing.T) {
+func TestLoopCoalescesReports(t *testing.T) { synctest.Test(t, testLoopCoalescesReports) }
+
+func testLoopCoalescesReports(t *testing.T) {
 	g := newLiveGroup(t)
 	l, _ := lead(t, Config{Record: g.state, Group: g, Timing: Timing{Reports: 100 * time.Millisecond}})
 	const nodes = 200

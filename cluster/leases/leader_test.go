@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/fsmtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // alone is a group of one member, whose proposals are committed at once.
@@ -63,7 +64,7 @@ func TestLeadersAnswerRenewals(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); l.Run(ctx, 1) }()
 	var grants []leases.Grant
-	for deadline := time.Now().Add(20 * time.Second); len(grants) == 0; { // the first term is waited out
+	for deadline := time.Now().Add(testkit.Patience); len(grants) == 0; { // the first term is waited out
 		var err error
 		grants, err = renew("b0")
 		if err != nil && !errors.Is(err, leases.ErrNotLeading) || time.Now().After(deadline) {

@@ -21,7 +21,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-const patience = 10 * time.Second
+const patience = testkit.Patience
 
 // newCA makes a CA in a new folder.
 func newCA(t testing.TB, opts pki.CAOptions) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/transport/transporttest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func listen(t *testing.T, cert transporttest.Certificate, refused func(net.Addr, error)) *Transport {
@@ -77,7 +78,7 @@ func TestClientWithoutTrustedCertificateIsRefusedAndTold(t *testing.T) {
 				if err == nil {
 					t.Fatal("refused without a reason")
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(testkit.Patience):
 				t.Fatal("nobody was told")
 			}
 		})
@@ -114,7 +115,7 @@ func TestConnectionsAreBoundedAndPlacesComeBack(t *testing.T) {
 	if got := len(b.layer.accepted()); got > maxConns {
 		t.Fatalf("%d connections are open, at most %d may be", got, maxConns)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for heartbeat(a, b) != nil { // the silent ones lose their places when their time is up
 		if time.Now().After(deadline) {
 			t.Fatal("no place came back")
