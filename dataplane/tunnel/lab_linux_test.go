@@ -17,10 +17,11 @@ import (
 	"fairlead.io/fairlead/dataplane/nat"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/netnstest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // patience is for machines with much else to do.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // shortly is how long it is looked whether something comes that should not.
 const shortly = 500 * time.Millisecond

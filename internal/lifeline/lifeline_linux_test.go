@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // The first thread is the tests' own: it never ends, whatever runs on it.
@@ -82,7 +84,7 @@ func TestAProcessEndsWithThisOne(t *testing.T) {
 
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -95,10 +95,10 @@ func (l *Lab) Join(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
 }
 
-// Bash runs a script in the cgroup, for ten seconds at most, and gives what it says on both of its outputs.
+// Bash runs a script in the cgroup, for half a minute at most, and gives what it says on both of its outputs.
 func (l *Lab) Bash(script string) string {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", script)
 	l.Join(c)

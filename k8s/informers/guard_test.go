@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/k8s/informers"
 )
@@ -61,7 +62,7 @@ func (j *judge) once() leader.Verdict {
 
 func (j *judge) until(what string, ok func(leader.Verdict) bool) leader.Verdict {
 	j.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		v := j.once()
 		if ok(v) {
@@ -302,8 +303,8 @@ func TestADeletionIsActedOnAtOnceAndAnAbsenceAfterTwoLists(t *testing.T) {
 	s.answer(services, refusal(503, "ServiceUnavailable", "away"))
 	s.remove(services, "default", "web-1")
 	s.cut(true)
+	before := view(t, j.r.World(), world.KindService).Lists // no list comes until the server answers
 	s.answer(services, nil)
-	before := view(t, j.r.World(), world.KindService).Lists
 	j.until("acted on", func(v leader.Verdict) bool {
 		for _, g := range v.Gone {
 			if g.ID.Name == "web-1" {

@@ -167,7 +167,7 @@ func (o *observer) settle(rt *rapid.T) {
 			o.s.answer(path, nil)
 		}
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		o.look(rt)
 		w, truth := o.src.World(), o.s.truth()

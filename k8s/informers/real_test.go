@@ -54,7 +54,7 @@ func loadBalancer(name string) *corev1.Service {
 // A real API server, through what it and its permissions go through in a life.
 func TestARealAPIServer(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	check := func(err error) {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestARealAPIServer(t *testing.T) {
 		poolsOf := d.Resource(schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}).Namespace("default")
 		made := &unstructured.Unstructured{Object: object{"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
 			"metadata": object{"name": "first"}, "spec": object{"addresses": []any{"203.0.113.0/28"}}}}
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(testkit.Patience)
 		for {
 			if _, err = poolsOf.Create(ctx, made, metav1.CreateOptions{}); err == nil || time.Now().After(deadline) {
 				break

@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -127,7 +128,7 @@ func (r *real) get(name string) *corev1.Service {
 // eventually waits until a Service is as it shall be.
 func (r *real) eventually(what, name string, good func(*corev1.Service) bool) *corev1.Service {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		o := r.get(name)
 		if good(o) {
@@ -353,34 +354,49 @@ func twoControllersRest(t *testing.T, r *real) {
 	address := r.announce(name)
 	r.eventually("the address", name, shown(address))
 	rewrites := 0
-	for quiet := time.Now(); time.Since(quiet) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
-		if o := r.get(name); shown(address)(o) {
+	gaveWay := func() bool { _, err := r.find(name, EventOverwritten); return err == nil }
+	for quiet := time.Now(); !gaveWay() || time.Since(quiet) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
+		switch o := r.get(name); {
+		case shown(address)(o):
 			r.patch(name, "other", `{"status":{"loadBalancer":{"ingress":[{"ip":"198.51.100.1"}]}}}`)
 			rewrites, quiet = rewrites+1, time.Now()
+		case time.Since(quiet) > testkit.Patience:
+			t.Fatalf("after %d rewrites we neither rewrite nor say that we give way\n%s", rewrites, r.log.String())
 		}
 	}
 	if rewrites > writes.QuickRewrites+1 {
 		t.Errorf("%d rewrites before we gave way", rewrites)
 	}
-	r.event(name, EventOverwritten)
 }
 
 // event waits for an Event as `kubectl describe` finds it.
 func (r *real) event(name, reason string) corev1.Event {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
-		list, err := r.Client().CoreV1().Events("default").List(r.t.Context(), metav1.ListOptions{
-			FieldSelector: "involvedObject.kind=Service,reason=" + reason + ",involvedObject.name=" + name,
-		})
-		if err == nil && len(list.Items) > 0 {
-			return list.Items[0]
+		e, err := r.find(name, reason)
+		if err == nil {
+			return e
 		}
 		if time.Now().After(deadline) {
 			r.t.Fatalf("%s: no Event %s (%v)\n%s", name, reason, err, r.log.String())
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks
 	}
+}
+
+// find looks for such an Event.
+func (r *real) find(name, reason string) (corev1.Event, error) {
+	list, err := r.Client().CoreV1().Events("default").List(r.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Service,reason=" + reason + ",involvedObject.name=" + name,
+	})
+	if err == nil && len(list.Items) == 0 {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return corev1.Event{}, err
+	}
+	return list.Items[0], nil
 }
 
 func eventsAreThere(t *testing.T, r *real) {
@@ -551,7 +567,7 @@ func leastAccount(t *testing.T, r *real) {
 	name := r.service()
 	address := r.announce(name)
 	r.lead(account, ours)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for !strings.Contains(r.log.String(), "let the account patch services/status") {
 		if time.Now().After(deadline) {
 			t.Fatalf("the missing permission is not told:\n%s", r.log.String())
@@ -576,7 +592,7 @@ func serverAway(t *testing.T, r *real) {
 	name := r.service()
 	r.Kill()
 	address := r.announce(name)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for !strings.Contains(r.log.String(), "status not written") {
 		if time.Now().After(deadline) {
 			t.Fatal("a server that is away is not told")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/convert"
 	"fairlead.io/fairlead/k8s/informers"
@@ -73,7 +74,7 @@ func (b *bench) source(t testing.TB, from string) *informers.Source {
 // agrees waits until a source shows what the model holds.
 func (b *bench) agrees(t testing.TB, s *informers.Source) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		w, same := s.World(), false
 		var truth world.World

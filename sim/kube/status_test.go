@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/fsmtest"
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/status"
 	"fairlead.io/fairlead/sim/kube"
@@ -77,7 +78,7 @@ func (b *bench) project(t *testing.T, r *record) {
 // shows waits until the status of a Service shows an address and nothing else.
 func (b *bench) shows(t *testing.T, name, address string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		var have string
 		b.do(func() {
@@ -137,7 +138,7 @@ func TestTheRealProjectorWritesToTheModel(t *testing.T) {
 		}
 	})
 	b.shows(t, "api", "203.0.113.2")
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(testkit.Patience)
 	for announced := false; !announced; b.pass(50 * time.Millisecond) {
 		b.do(func() {
 			for _, o := range b.List("Event") {

@@ -108,8 +108,12 @@ func test(t *testing.T, h http.Handler, o kit.TestOptions) (report kit.Report) {
 	synctest.Test(t, func(t *testing.T) {
 		o.URL, o.HTTP = "http://driver.example/v1/", direct{h}
 		var err error
+		began := time.Now()
 		if report, err = kit.Test(t.Context(), o); err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Minute) // what hangs comes to its end
 	})

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/kit"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
@@ -60,7 +59,6 @@ func TestReportsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options
 			o.Token = "s3cret-token"
-			began := time.Now()
 			r := test(t, c.serve, o)
 			var text strings.Builder
 			found := false
@@ -73,9 +71,6 @@ func TestReportsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			}
 			if strings.Contains(text.String(), "s3cret") || strings.Contains(text.String(), "hunter2") || text.Len() > 20_000 {
 				t.Errorf("%d bytes:\n%.1000s", text.Len(), text.String())
-			}
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}

@@ -18,10 +18,11 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/health"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // patience is for what is to be answered; nobody waits for it.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // ask probes as the checker does.
 func ask(t *testing.T, target health.Target) health.Result {

@@ -30,6 +30,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/internal/socktest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // asClient has the test's own program be a client in a cgroup.
@@ -225,7 +226,7 @@ func serveCalls(in io.Reader, out io.Writer) {
 	}
 }
 
-const patience = 5 * time.Second
+const patience = testkit.Patience
 
 func connect(c call) (r result, conn net.Conn, err error) {
 	if c.Net == "mapped" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/manifests"
 	"fairlead.io/fairlead/k8s/manifests/notify"
 )
@@ -40,7 +41,7 @@ func TestFileEventsReachTheSource(t *testing.T) {
 
 	expect := func(want int) {
 		t.Helper()
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(testkit.Patience)
 		for {
 			w := source.World()
 			if len(w.Services) == want {
