@@ -141,7 +141,7 @@ func serviceOfAnotherTypeLeavesTheSwitch(t *testing.T, s *stage) {
 // update changes service i, whoever else writes to it meanwhile.
 func (s *stage) update(i int, change func(*corev1.Service)) {
 	s.t.Helper()
-	s.must(retry.RetryOnConflict(kubetest.Conflicts, func() error {
+	s.must(retry.RetryOnConflict(kubetest.Conflicts(), func() error {
 		svc := s.object(i)
 		change(svc)
 		_, err := s.kube.Client().CoreV1().Services(namespace).Update(s.t.Context(), svc, metav1.UpdateOptions{})

@@ -58,7 +58,9 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) error {
 
 // Conflicts is how often a change is made anew that somebody else's write came before: members and controllers write to the same objects,
 // and a busy machine leaves them much time to.
-var Conflicts = wait.Backoff{Steps: 200, Duration: 10 * time.Millisecond, Factor: 1, Jitter: 0.5}
+func Conflicts() wait.Backoff {
+	return wait.Backoff{Steps: 200, Duration: 10 * time.Millisecond, Factor: 1, Jitter: 0.5}
+}
 
 // newKindWithin is how long the API server may take to serve a kind that was just defined, on a machine that does much besides.
 const newKindWithin = 2 * time.Minute

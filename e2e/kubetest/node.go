@@ -133,7 +133,7 @@ func (n *Node) renew(ctx context.Context) error {
 }
 
 func (n *Node) updateStatus(ctx context.Context, change func(*corev1.NodeStatus)) error {
-	err := retry.RetryOnConflict(Conflicts, func() error {
+	err := retry.RetryOnConflict(Conflicts(), func() error {
 		nodes := n.cluster.client.CoreV1().Nodes()
 		node, err := nodes.Get(ctx, n.Name, metav1.GetOptions{})
 		if err != nil {

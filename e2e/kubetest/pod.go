@@ -92,7 +92,7 @@ func (p *Pod) delete(ctx context.Context, grace int64) error {
 }
 
 func (p *Pod) updateStatus(ctx context.Context, change func(*corev1.PodStatus)) error {
-	err := retry.RetryOnConflict(Conflicts, func() error {
+	err := retry.RetryOnConflict(Conflicts(), func() error {
 		pods := p.cluster.client.CoreV1().Pods(p.Namespace)
 		pod, err := pods.Get(ctx, p.Name, metav1.GetOptions{})
 		if err != nil {
