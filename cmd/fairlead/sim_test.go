@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairlead.io/fairlead/sim"
@@ -22,7 +24,7 @@ import (
 type actor struct {
 	breaks map[uint64]bool
 	hangs  uint64
-	stop   func() // interrupts, once a run hangs
+	begins func() // each run; optional
 	loaded bool
 	kept   []uint64 // seeds of which a trace was asked for
 }
@@ -30,8 +32,10 @@ type actor struct {
 func (a *actor) load(_ context.Context, file string) (simulator, error) {
 	a.loaded = true
 	return simulator{close: func() {}, play: func(ctx context.Context, s scenario.Scenario, keep bool) (sim.Result, error) {
+		if a.begins != nil {
+			a.begins()
+		}
 		if a.hangs > 0 && s.Seed >= a.hangs {
-			a.stop()
 			<-ctx.Done()
 			return sim.Result{}, ctx.Err()
 		}
@@ -223,20 +227,27 @@ func TestSimRunTakesRangesAndParts(t *testing.T) {
 	}
 }
 
-// A million seeds begin at once: scenarios are drawn as they are needed.
+// A million seeds begin at once: scenarios are drawn as they are needed. All of them take gigabytes.
 func TestSimRunOfManySeedsBeginsAtOnce(t *testing.T) {
-	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("slow"))
-	defer stop()
-	got := (&actor{}).run(t, ctx, "run", "--seeds", "1..1000000", "--within", "50ms")
-	got.mustEnd(t, exitDone, "seed ")
+	var before, begun runtime.MemStats
+	a := &actor{begins: sync.OnceFunc(func() { runtime.ReadMemStats(&begun) })}
+	runtime.ReadMemStats(&before)
+	a.run(t, t.Context(), "run", "--seeds", "1..1000000", "--within", "50ms").mustEnd(t, exitDone, "seed ")
+	if drawn := (begun.TotalAlloc - before.TotalAlloc) >> 20; drawn > 100 {
+		t.Errorf("%d MiB were allocated before the first run began", drawn)
+	}
 }
 
 // What runs told is printed though somebody ends the command, and the exit status says that it is not all.
 func TestSimRunReportsWhatEndedBeforeAnInterruption(t *testing.T) {
 	for _, format := range []string{"table", "json", "yaml"} {
-		ctx, stop := context.WithCancel(t.Context())
 		dir := t.TempDir()
-		got := (&actor{hangs: 4, stop: stop, breaks: map[uint64]bool{2: true}}).run(t, ctx, "run", "-o", format, "--save", dir, "--html", filepath.Join(dir, "p.html"))
+		var got ran
+		synctest.Test(t, func(t *testing.T) { // whose time goes on once three have ended, and the others hang
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(100*time.Millisecond, stop)
+			got = (&actor{hangs: 4, breaks: map[uint64]bool{2: true}}).run(t, ctx, "run", "-o", format, "--save", dir, "--html", filepath.Join(dir, "p.html"))
+		})
 		got.mustEnd(t, exitFailed, "interrupted: 3 of 10 runs had ended", "1 of 3 runs broke a rule")
 		if want := map[string]string{"table": "3 runs, 1 failed", "json": `"runs": 3`, "yaml": "runs: 3"}[format]; !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %q", format, got.stdout)
@@ -250,7 +261,7 @@ func TestSimRunReportsWhatEndedBeforeAnInterruption(t *testing.T) {
 func TestSimInterruptedBeforeAnythingEndedSaysSo(t *testing.T) {
 	for _, args := range [][]string{{"run", "--json"}, {"replay", "--seed", "5"}} {
 		ctx, stop := context.WithCancel(t.Context())
-		(&actor{hangs: 1, stop: stop}).run(t, ctx, args...).mustFail(t, exitFailed, "interrupted: 0 of 1")
+		(&actor{hangs: 1, begins: stop}).run(t, ctx, args...).mustFail(t, exitFailed, "interrupted: 0 of 1")
 	}
 }
 

@@ -195,7 +195,7 @@ func (b *browser) open(page []byte, hash string) {
 func (b *browser) wait(expression string) {
 	b.t.Helper()
 	b.eval(`new Promise((done, fail) => {
-		const late = performance.now() + 20000;
+		const late = performance.now() + 120000;
 		const look = () => {
 			if (` + expression + `) done('');
 			else if (performance.now() > late) fail(new Error('waited in vain'));

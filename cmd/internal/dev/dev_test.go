@@ -13,16 +13,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-func once(t *testing.T, data, manifests string, timeout time.Duration) (Picture, error) {
+func once(t *testing.T, data, manifests string) (Picture, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := Run(context.Background(), Options{
-		Members: 3, Manifests: manifests, Data: data, Once: true, Timeout: timeout, JSON: true, Version: "test",
+		Members: 3, Manifests: manifests, Data: data, Once: true, Timeout: testkit.Patience, JSON: true, Version: "test",
 		Stdout: &out, Stderr: &bytes.Buffer{}, Level: slog.LevelError,
 	})
 	var p Picture
@@ -40,7 +39,7 @@ const quickstart = "../../../examples/quickstart"
 // just what the record says. A second run over the same folder takes up where the first one ended.
 func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	first, err := once(t, data, quickstart, testkit.Patience)
+	first, err := once(t, data, quickstart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +57,7 @@ func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	if !two || !v6 || !pending {
 		t.Errorf("two next hops %t, IPv6 %t, pending with a reason %t", two, v6, pending)
 	}
-	second, err := once(t, data, quickstart, testkit.Patience)
+	second, err := once(t, data, quickstart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = once(t, "", dir, testkit.Patience)
+	_, err = once(t, "", dir)
 	if err == nil || !strings.Contains(err.Error(), "web.yaml:") || !strings.Contains(err.Error(), "spec.externalIPs[0]") {
 		t.Fatalf("got %v", err)
 	}
@@ -120,7 +119,7 @@ func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(manifests, "odd.yaml"), []byte(odd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := once(t, "", manifests, testkit.Patience)
+	p, err := once(t, "", manifests)
 	if err != nil || len(p.Problems) > 0 {
 		t.Fatalf("%v, problems %q", err, p.Problems)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +105,8 @@ func TestKernelStaysWithoutItsAgentAndIsCleanAfterCleanup(t *testing.T) {
 	}
 }
 
-// An address that left while no agent ran, and whose kept state was lost, is found in the kernel and goes after the
-// drain delay.
+// An address that left while no agent ran, and whose kept state was lost, is found in the kernel, stays there for the drain delay, and goes
+// after it.
 func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
@@ -114,22 +115,34 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	w.route(t, "192.0.2.2")
 	p := start(t, c)
 	testkit.Until(t, "both are steered", func() bool { return m.steers("192.0.2.1") && m.steers("192.0.2.2") })
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
+	end := func() {
+		t.Helper()
+		if err := p.stop(); err != nil {
+			t.Fatal(err)
+		}
+		for _, kept := range []string{"desired.state", "draining.state"} {
+			if err := os.Remove(filepath.Join(c.StateDir, kept)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
 	}
-	if err := os.Remove(c.StateDir + "/desired.state"); err != nil {
-		t.Fatal(err)
+	again := func(delay time.Duration) {
+		t.Helper()
+		c.DrainDelay = delay
+		p = start(t, c)
+		testkit.Until(t, "the new state is acknowledged", func() bool {
+			s := p.Status()
+			return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
+		})
 	}
+	end()
 	w.unroute(t, "192.0.2.2")
-	c.DrainDelay = 2 * time.Second
-	again := start(t, c)
-	testkit.Until(t, "the new state is acknowledged", func() bool {
-		s := again.Status()
-		return !s.Acknowledged.IsZero() && s.Acknowledged == s.Told
-	})
+	again(time.Hour)
 	if !m.steers("192.0.2.2") {
 		t.Error("the rules went at once")
 	}
+	end()
+	again(200 * time.Millisecond)
 	testkit.Until(t, "they go", func() bool { return !m.steers("192.0.2.2") })
 	if !m.steers("192.0.2.1") {
 		t.Error("the other address is not steered")

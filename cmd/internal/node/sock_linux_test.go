@@ -393,7 +393,7 @@ func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 				if !strings.Contains(why, "connection abort") {
 					t.Errorf("%s ended with %q", what, why)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(testkit.Patience):
 				t.Errorf("%s goes on", what)
 			}
 		}
