@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,12 +48,21 @@ func (r Request) Failed() bool { return r.Err != nil }
 // ErrTimeout is why most requests fail.
 var ErrTimeout = errors.New("no answer in time")
 
+// ErrLost is why requests fail that were answered correctly, but at a second try.
+var ErrLost = errors.New("a packet was lost")
+
 // Generator is the load of one step: every source is a client, client i asks target i modulo their number.
 type Generator struct {
 	Sources []netip.Addr
 	Targets []Target
 	Every   time.Duration // between two connections of one client
 	Timeout time.Duration // for connection and answer together, of time in which this machine runs
+	// ByPackets judges requests by what became of their packets, so that it does not matter how busy this machine is: a
+	// request for which TCP had to send anything again has failed, however soon it was answered, and one that was answered
+	// at the first try has not, however late. Timeout is then no more than when to give up, and nothing is Unjudged.
+	ByPackets bool
+	// Ended, if set, counts requests as they end, well or not.
+	Ended *atomic.Int64
 	// Enter is called on each client's own thread before anything else, to take it to another network namespace; the
 	// thread ends with the client. Nil stays.
 	Enter func() error
@@ -101,7 +111,7 @@ func (g *Generator) client(ctx context.Context, i int, ports *ports, w *witness)
 		}
 	}
 	target := g.Targets[i%len(g.Targets)]
-	answers := make(chan Request, int(g.Timeout/g.Every)+2)
+	answers := make(chan Request, maxDue)
 	var requests []Request
 	var dropped, due int
 	// Clients begin spread over one interval, not all at once.
@@ -113,10 +123,15 @@ func (g *Generator) client(ctx context.Context, i int, ports *ports, w *witness)
 		select {
 		case r := <-answers:
 			requests, due = append(requests, r), due-1
+			g.ended()
 		case <-ctx.Done():
 		case <-timer.C:
-			due++
-			g.one(i, target, ports, w, answers)
+			if due < maxDue {
+				due++
+				g.one(i, target, ports, w, answers)
+			} else {
+				dropped++
+			}
 			missed, wait := beat.after(time.Now())
 			dropped += missed
 			timer.Reset(wait)
@@ -124,8 +139,19 @@ func (g *Generator) client(ctx context.Context, i int, ports *ports, w *witness)
 	}
 	for ; due > 0; due-- {
 		requests = append(requests, <-answers)
+		g.ended()
 	}
 	return requests, dropped, nil
+}
+
+// maxDue is how many answers a client waits for at once: more than are due to one that gives up after a second, and few
+// enough that neither files nor a server's queue of connections run out where answers come late.
+const maxDue = 128
+
+func (g *Generator) ended() {
+	if g.Ended != nil {
+		g.Ended.Add(1)
+	}
 }
 
 // beats is a pace that does not hurry after it was held up.
@@ -177,8 +203,16 @@ func (g *Generator) ask(r *Request, conn *os.File, target Target, w *witness) {
 		return
 	}
 	r.Server, r.Err = exchange(p, target)
-	if r.Took = time.Since(r.Start); r.Err == nil && r.Took > g.Timeout {
-		r.Unjudged, r.Err = p.secondTry()
+	r.Took = time.Since(r.Start)
+	switch {
+	case r.Err != nil:
+	case g.ByPackets:
+		var again int
+		if again, r.Err = SentAgain(conn); again > 0 {
+			r.Err = ErrLost
+		}
+	case r.Took > g.Timeout:
+		r.Unjudged, r.Err = secondTry(conn)
 	}
 }
 

@@ -4,11 +4,8 @@ package load
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // patience is a connection that ends with ErrTimeout when a time is over in which this machine ran.
@@ -52,21 +49,4 @@ func (p *patience) try(f func() error) error {
 			return err
 		}
 	}
-}
-
-// secondTry tells whether the kernel sent anything twice.
-func (p *patience) secondTry() (bool, error) {
-	raw, err := p.SyscallConn()
-	if err != nil {
-		return false, err
-	}
-	var info *unix.TCPInfo
-	var failed error
-	if err := raw.Control(func(fd uintptr) { info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil {
-		return false, err
-	}
-	if failed != nil {
-		return false, fmt.Errorf("read TCP_INFO: %w", failed)
-	}
-	return info.Total_retrans > 0, nil
 }
