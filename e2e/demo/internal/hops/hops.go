@@ -3,7 +3,8 @@
 // Package hops tells to which neighbour a router sent each TCP connection, by watching the first packets leave.
 //
 // It looks at the router's interface from inside, so it knows also of connections that nobody ever answered. A connection
-// is named by its source; of connections from the same source the newest counts. Start reading at Watch.
+// is named by its source; of connections from the same source the newest counts, and of each its first packet, however often TCP
+// tries. Start reading at Watch.
 package hops
 
 import (
@@ -28,16 +29,22 @@ type Watcher struct {
 	fd int
 
 	mu   sync.Mutex
-	sent map[netip.AddrPort]MAC
+	sent map[netip.AddrPort]first
 
 	stop, stopped chan struct{}
 	err           error // of reading; written before stopped is closed
 }
 
+// first is the first packet of a connection.
+type first struct {
+	to       MAC
+	sequence uint32 // the same when TCP tries again
+}
+
 // Watch begins to watch connections to a port as they leave through an Ethernet interface. enter takes a thread, which is
 // the watcher's until Close, to the router's network namespace. Nothing is missed once Watch has returned.
 func Watch(enter func() error, device string, port uint16) (*Watcher, error) {
-	w := &Watcher{sent: map[netip.AddrPort]MAC{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &Watcher{sent: map[netip.AddrPort]first{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	opened := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
@@ -70,8 +77,8 @@ func (w *Watcher) Close() error {
 func (w *Watcher) Hop(source netip.AddrPort) (neighbor MAC, sent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	neighbor, sent = w.sent[source]
-	return neighbor, sent
+	packet, sent := w.sent[source]
+	return packet.to, sent
 }
 
 // glance is how long a read waits, so that Close need not wait longer.
@@ -170,10 +177,8 @@ func (w *Watcher) read() error {
 		if err != nil {
 			return fmt.Errorf("watch packets: %w", err)
 		}
-		if source, ok := sourceOf(frame[:n]); ok {
-			w.mu.Lock()
-			w.sent[source] = MAC(frame[:6])
-			w.mu.Unlock()
+		if source, sequence, ok := parse(frame[:n]); ok {
+			w.note(source, first{MAC(frame[:6]), sequence})
 		}
 	}
 	return nil
@@ -188,15 +193,23 @@ func (w *Watcher) ended() bool {
 	}
 }
 
-// sourceOf reads address and port of a frame that the filter let pass.
-func sourceOf(frame []byte) (netip.AddrPort, bool) {
+func (w *Watcher) note(source netip.AddrPort, packet first) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.sent[source]; !ok || before.sequence != packet.sequence {
+		w.sent[source] = packet
+	}
+}
+
+// parse reads source and sequence number of a frame that the filter let pass.
+func parse(frame []byte) (source netip.AddrPort, sequence uint32, ok bool) {
 	if len(frame) < offIP+20 {
-		return netip.AddrPort{}, false
+		return source, 0, false
 	}
 	tcp := offIP + int(frame[offIP]&0xf)*4
-	if len(frame) < tcp+2 {
-		return netip.AddrPort{}, false
+	if len(frame) < tcp+8 {
+		return source, 0, false
 	}
 	addr := netip.AddrFrom4([4]byte(frame[offSource : offSource+4]))
-	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(frame[tcp:])), true
+	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(frame[tcp:])), binary.BigEndian.Uint32(frame[tcp+4:]), true
 }

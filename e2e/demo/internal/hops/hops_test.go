@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/e2e/demo/internal/hops"
 	"fairlead.io/fairlead/e2e/demo/internal/sandbox"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var noSandbox error
@@ -69,33 +70,69 @@ func TestFirstPacketsNameTheirNextHopAnsweredOrNot(t *testing.T) {
 		{"203.0.113.2", 80, false, "02:00:00:00:00:0c"},
 		{"203.0.113.1", 81, true, ""},
 	} {
-		source := dial(t, netip.AddrPortFrom(netip.MustParseAddr(c.to), uint16(c.port)), c.refused)
-		got, sent := watcher.Hop(source)
-		for deadline := time.Now().Add(5 * time.Second); c.want != "" && !sent && time.Now().Before(deadline); got, sent = watcher.Hop(source) {
-			time.Sleep(time.Millisecond)
+		source := newSource()
+		dial(t, source, netip.AddrPortFrom(netip.MustParseAddr(c.to), uint16(c.port)), c.refused)
+		if c.want != "" {
+			testkit.Until(t, "packet", func() bool { _, sent := watcher.Hop(source); return sent })
 		}
-		if name := net.HardwareAddr(got[:]).String(); sent != (c.want != "") || sent && name != c.want {
+		if name, sent := hop(watcher, source); sent != (c.want != "") || sent && name != c.want {
 			t.Errorf("%s port %d went to %s (%t), want %q", c.to, c.port, name, sent, c.want)
 		}
 	}
+
+	// The machine that is not there loses its address to the other one, to which TCP gets when it tries again.
+	lost, to := newSource(), netip.MustParseAddrPort("203.0.113.2:80")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		dial(t, lost, to, true)
+	}()
+	testkit.Until(t, "packet", func() bool { _, sent := watcher.Hop(lost); return sent })
+	check(node.IP("address add 203.0.113.2/32 dev eth0"))
+	check(router.IP("route replace 203.0.113.2 via 192.0.2.11"))
+	<-ended
+	after := newSource()
+	dial(t, after, to, true)
+	testkit.Until(t, "packet behind the second try", func() bool { _, sent := watcher.Hop(after); return sent })
+	if name, _ := hop(watcher, lost); name != "02:00:00:00:00:0c" {
+		t.Errorf("after the second try the first packet went to %s", name)
+	}
+	dial(t, lost, to, true) // another connection
+	testkit.Eventually(t, "next hop of the newest connection", func() error {
+		if name, _ := hop(watcher, lost); name != "02:00:00:00:00:0b" {
+			return fmt.Errorf("it went to %s", name)
+		}
+		return nil
+	})
+}
+
+func hop(w *hops.Watcher, source netip.AddrPort) (name string, sent bool) {
+	mac, sent := w.Hop(source)
+	return net.HardwareAddr(mac[:]).String(), sent
 }
 
 // ports are of the test's connections.
 var ports = 20000
 
-// dial opens a connection that is refused, or that nobody answers, and gives its source.
-func dial(t *testing.T, to netip.AddrPort, refused bool) netip.AddrPort {
-	t.Helper()
+func newSource() netip.AddrPort {
 	ports++
-	source := netip.MustParseAddrPort(fmt.Sprintf("198.51.100.2:%d", ports))
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(source), Timeout: 500 * time.Millisecond}
+	return netip.MustParseAddrPort(fmt.Sprintf("198.51.100.2:%d", ports))
+}
+
+// dial opens a connection that is refused, or that nobody answers.
+func dial(t *testing.T, source, to netip.AddrPort, refused bool) {
+	t.Helper()
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(source), Timeout: testkit.Patience}
+	if !refused {
+		d.Timeout = 500 * time.Millisecond
+	}
 	conn, err := d.Dial("tcp4", to.String())
 	if err == nil {
 		conn.Close()
-		t.Fatalf("%s answered", to)
+		t.Errorf("%s answered", to)
+		return
 	}
 	if e, ok := err.(net.Error); refused == (ok && e.Timeout()) {
-		t.Fatalf("connect to %s: %v", to, err)
+		t.Errorf("connect to %s: %v", to, err)
 	}
-	return source
 }
