@@ -62,11 +62,12 @@ advertise: {api: "%s:7443", raft: "%s:7444"}
 tls: {ca: %s, cert: %s, key: %s}
 bootstrapToken: demo
 members:
-%sbgp: {asn: %d, port: -1, routerID: %s}
+%sbgp: {asn: %d, port: -1, routerID: %s, demoteAfter: %s}
+raft: {heartbeat: %s}
 sources: {kubernetes: {kubeconfig: %s}}
 log: %s
 `, c.name, filepath.Join(w.dir, c.name), memberAddress(c.m), memberAddress(c.m), files.CA, files.Cert, files.Key,
-		members.String(), memberASN, memberAddress(c.m), w.kube.Kubeconfig(), logLevel)
+		members.String(), memberASN, memberAddress(c.m), w.o.timers().demote, w.o.timers().heartbeat, w.kube.Kubeconfig(), logLevel)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 

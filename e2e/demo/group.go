@@ -47,7 +47,7 @@ func (w *world) operator() error {
 
 // ask runs the command line as an operator and decodes its JSON.
 func (w *world) ask(ctx context.Context, into any, args ...string) error {
-	return w.askWithin(ctx, 10*time.Second, into, args...)
+	return w.askWithin(ctx, 30*time.Second, into, args...)
 }
 
 // askWithin is the same of what takes its time.

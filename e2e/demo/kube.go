@@ -40,8 +40,8 @@ const configBGP = `[global.config]
     neighbor-address = "%s"
     peer-as = %d
   [neighbors.timers.config]
-    hold-time = 3
-    keepalive-interval = 1
+    hold-time = %d
+    keepalive-interval = %d
     connect-retry = 1
   [neighbors.graceful-restart.config]
     enabled = true
@@ -55,7 +55,7 @@ func (w *world) startKube(ctx context.Context) (err error) {
 		return err
 	}
 	for name, data := range map[string]map[string]string{
-		"kube-gobgp-cfg":  {"config_bgp.toml": fmt.Sprintf(configBGP, memberASN, switchAddress, switchASN)},
+		"kube-gobgp-cfg":  {"config_bgp.toml": fmt.Sprintf(configBGP, memberASN, switchAddress, switchASN, w.o.timers().hold, w.o.timers().keepalive)},
 		"kube-iprule-cfg": {"SWITCH": switchAddress.String()},
 	} {
 		_, err := w.kube.Client().CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx,

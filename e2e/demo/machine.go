@@ -179,7 +179,7 @@ func (p *pod) ends() error {
 // asks is the readiness probe of a pod.
 func (m *machine) asks(p *pod) error {
 	return m.net.Do(func() error {
-		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(podAddress(m.n, p.index), podPort).String(), time.Second)
+		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(podAddress(m.n, p.index), podPort).String(), 10*time.Second)
 		if err != nil {
 			return err
 		}

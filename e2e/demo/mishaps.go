@@ -11,7 +11,7 @@ import (
 )
 
 // steady is the measure of the others: nothing happens.
-func steady(ctx context.Context, w *world) error { return during(ctx, w.a(8*time.Second)) }
+func steady(ctx context.Context, w *world) error { return w.during(ctx, w.a(8*time.Second)) }
 
 // leaderKilled kills the leading process (SIGKILL), waits for another leader, and brings the member back.
 func leaderKilled(ctx context.Context, w *world) error {
@@ -26,7 +26,7 @@ func leaderKilled(ctx context.Context, w *world) error {
 	if _, err := w.leader(ctx); err != nil {
 		return err
 	}
-	if err := during(ctx, w.a(6*time.Second)); err != nil {
+	if err := w.during(ctx, w.a(6*time.Second)); err != nil {
 		return err
 	}
 	return w.membersReturn(ctx, old)
@@ -50,7 +50,7 @@ func (w *world) membersRight(ctx context.Context) error {
 	if err := eventually(ctx, "paths from every member", func() error { return w.announced(ctx) }); err != nil {
 		return err
 	}
-	return during(ctx, w.a(2*time.Second))
+	return w.during(ctx, w.a(2*time.Second))
 }
 
 // memberCutOff separates the leader from the other members, but not from the switch, until it must have stepped aside.
@@ -65,7 +65,7 @@ func memberCutOff(ctx context.Context, w *world) error {
 	}
 	_, err = w.leader(ctx, cut)
 	if err == nil {
-		err = during(ctx, w.a(10*time.Second))
+		err = w.during(ctx, w.a(10*time.Second))
 	}
 	w.notef("healing the cut")
 	if err := errors.Join(err, cut.heal()); err != nil {
@@ -85,7 +85,7 @@ func allMembersStopped(ctx context.Context, w *world) error {
 			return err
 		}
 	}
-	if err := during(ctx, outage); err != nil {
+	if err := w.during(ctx, outage); err != nil {
 		return err
 	}
 	return w.membersReturn(ctx, w.members...)
@@ -102,7 +102,7 @@ func podsReturn(ctx context.Context, w *world) error {
 	return w.movePods(ctx, w.machines[1], w.machines[0])
 }
 
-// grace is how long a pod goes on serving after it was told to end and nobody is sent to it any more.
+// grace is how long at least a pod goes on serving after it was told to end and the switch sends nobody to its node any more.
 const grace = 3 * time.Second
 
 func (w *world) movePods(ctx context.Context, from, to *machine) error {
@@ -118,7 +118,7 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 		}
 		w.notef("pod %s is ready on %s", name, to.name)
 	}
-	if err := during(ctx, w.a(4*time.Second)); err != nil {
+	if err := w.during(ctx, w.a(4*time.Second)); err != nil {
 		return err
 	}
 	for _, p := range leaving {
@@ -131,17 +131,20 @@ func (w *world) movePods(ctx context.Context, from, to *machine) error {
 	if err := eventually(ctx, "routes to where the pods are", func() error { return w.routed(ctx) }); err != nil {
 		return err
 	}
-	if err := during(ctx, grace); err != nil {
+	if err := w.during(ctx, grace); err != nil {
 		return err
 	}
 	for _, p := range leaving {
+		if err := w.idle(ctx, p); err != nil {
+			return err
+		}
 		w.notef("pod %s goes", p.name)
 		if err := errors.Join(p.ends(), w.objects[p.name].Remove(ctx)); err != nil {
 			return err
 		}
 		delete(w.objects, p.name)
 	}
-	return during(ctx, w.a(2*time.Second))
+	return w.during(ctx, w.a(2*time.Second))
 }
 
 // newestPod is the pod of a service that came last.
@@ -183,10 +186,10 @@ func (w *world) drain(ctx context.Context, m *machine, yes bool) error {
 	var answer struct{ Done, Undone bool }
 	how := []string{"--undo"}
 	if m.drained = yes; yes {
-		how = []string{"--wait", "--timeout", "20s", "--quiet-within", "20s"} // a busy machine counts connections rarely
+		how = []string{"--wait", "--timeout", patience.String(), "--quiet-within", "20s"} // a busy machine counts connections rarely
 	}
 	w.notef("drain %s %v", m.name, how)
-	if err := w.askWithin(ctx, time.Minute, &answer, append([]string{"drain", "node", m.name}, how...)...); err != nil {
+	if err := w.askWithin(ctx, patience+time.Minute, &answer, append([]string{"drain", "node", m.name}, how...)...); err != nil {
 		return err
 	}
 	if answer.Done != yes || answer.Undone == yes {
@@ -204,7 +207,7 @@ func nodeKilled(ctx context.Context, w *world) error {
 	if err := eventually(ctx, "routes without the dead node", func() error { return w.routed(ctx) }); err != nil {
 		return err
 	}
-	return during(ctx, w.a(6*time.Second))
+	return w.during(ctx, w.a(6*time.Second))
 }
 
 // machinesReturn boots the nodes that died, starts members that died, and waits until everything is used again.
@@ -237,14 +240,14 @@ func agentRestarted(ctx context.Context, w *world) error {
 	if err := agent.Kill(); err != nil {
 		return err
 	}
-	if err := during(ctx, w.a(6*time.Second)); err != nil {
+	if err := w.during(ctx, w.a(6*time.Second)); err != nil {
 		return err
 	}
 	w.notef("starting it again")
 	if err := agent.Start(); err != nil {
 		return err
 	}
-	return during(ctx, w.a(6*time.Second))
+	return w.during(ctx, w.a(6*time.Second))
 }
 
 // apiStopped takes the API server away for a minute, in which a node and a member that does not lead die.
@@ -257,7 +260,7 @@ func apiStopped(ctx context.Context, w *world) error {
 	begin := time.Now()
 	w.notef("killing the API server")
 	w.kube.Kill()
-	if err := during(ctx, w.a(15*time.Second)); err != nil {
+	if err := w.during(ctx, w.a(15*time.Second)); err != nil {
 		return err
 	}
 	w.notef("cutting the power of n2")
@@ -267,21 +270,21 @@ func apiStopped(ctx context.Context, w *world) error {
 	if err := eventually(ctx, "routes without the dead node", func() error { return w.routed(ctx) }); err != nil {
 		return err
 	}
-	if err := during(ctx, w.a(10*time.Second)); err != nil {
+	if err := w.during(ctx, w.a(10*time.Second)); err != nil {
 		return err
 	}
 	w.notef("killing %s, a follower", follower.name)
 	if err := follower.process.Kill(); err != nil {
 		return err
 	}
-	if err := during(ctx, w.a(time.Minute)-time.Since(begin)); err != nil {
+	if err := w.during(ctx, w.a(time.Minute)-time.Since(begin)); err != nil {
 		return err
 	}
 	w.notef("starting the API server")
 	if err := w.kube.Start(ctx); err != nil {
 		return err
 	}
-	return during(ctx, w.a(6*time.Second))
+	return w.during(ctx, w.a(6*time.Second))
 }
 
 // switchRestarted kills BIRD (SIGKILL) for two seconds: the switch goes on forwarding, and learns everything anew.
@@ -290,7 +293,7 @@ func switchRestarted(ctx context.Context, w *world) error {
 	if err := w.border.bird.Kill(); err != nil {
 		return err
 	}
-	if err := during(ctx, 2*time.Second); err != nil {
+	if err := w.during(ctx, 2*time.Second); err != nil {
 		return err
 	}
 	w.notef("starting BIRD")
@@ -300,5 +303,5 @@ func switchRestarted(ctx context.Context, w *world) error {
 	if err := eventually(ctx, "paths from every member", func() error { return w.announced(ctx) }); err != nil {
 		return err
 	}
-	return during(ctx, w.a(4*time.Second))
+	return w.during(ctx, w.a(4*time.Second))
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"fairlead.io/fairlead/e2e/demo/internal/load"
 )
 
 // servePod makes this program a pod: its value says as whom it answers.
@@ -17,30 +19,38 @@ const servePod = "FAIRLEAD_DEMO_POD"
 
 // serve answers every connection with who we are, until the process is ended.
 func serve(identity string) error {
-	l, err := net.Listen("tcp4", fmt.Sprintf(":%d", podPort))
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{Port: podPort})
 	if err != nil {
 		return err
 	}
+	return answerAll(l, identity, os.Stderr)
+}
+
+// answerAll is serve of a listener, until that is closed. What goes wrong with a connection is told, a line each.
+func answerAll(l *net.TCPListener, identity string, trouble io.Writer) error {
 	body := identity + "\n"
 	answer := []byte(fmt.Sprintf("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	for {
-		conn, err := l.Accept()
+		conn, err := l.AcceptTCP()
 		if err != nil {
 			return err
 		}
 		go func() {
 			defer conn.Close()
 			if err := reply(conn, answer); err != nil {
-				fmt.Fprintf(os.Stderr, "%s: %v\n", conn.RemoteAddr(), err)
+				fmt.Fprintf(trouble, "%s %s: %v\n", time.Now().UTC().Format(stamp), conn.RemoteAddr(), err)
 			}
 		}()
 	}
 }
 
-// slowest is how long a client may take to ask.
-const slowest = 5 * time.Second
+// slowest is how long a client may take to ask: longer than any waits for an answer.
+const slowest = 2 * patientTimeout
 
-func reply(conn net.Conn, answer []byte) error {
+// sentAgain is how a pod tells in its log that packets of an answer were lost, which clients do not see.
+const sentAgain = "packets sent again"
+
+func reply(conn *net.TCPConn, answer []byte) error {
 	if err := conn.SetDeadline(time.Now().Add(slowest)); err != nil {
 		return err
 	}
@@ -58,7 +68,13 @@ func reply(conn net.Conn, answer []byte) error {
 	}
 	// The client closes first: whoever does keeps the connection's name for a minute, and clients never use one twice,
 	// while the nodes between may.
-	_, err := io.Copy(io.Discard, conn)
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		return err
+	}
+	n, err := load.SentAgain(conn)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d %s", n, sentAgain)
+	}
 	return err
 }
 

@@ -84,16 +84,13 @@ const around = 2 * time.Second
 
 // perform gives what became of the requests; its name is empty if the mishap itself failed.
 func (s step) perform(ctx context.Context, w *world) (stepReport, error) {
-	got, err := under(ctx, func(ctx context.Context) error {
-		if err := during(ctx, w.a(around)); err != nil {
+	got, err := w.under(ctx, func(ctx context.Context) error {
+		if err := w.during(ctx, w.a(around)); err != nil {
 			return err
 		}
 		return s.do(ctx, w)
 	})
-	if err != nil {
-		return stepReport{}, err
-	}
-	if err := got.record(w.log("failures"), s.name); err != nil {
+	if err := errors.Join(err, got.record(w.log("failures"), s.name)); err != nil {
 		return stepReport{}, err
 	}
 	r := newStepReport(s.name, got.Tally)
@@ -101,11 +98,11 @@ func (s step) perform(ctx context.Context, w *world) (stepReport, error) {
 	if s.back == nil {
 		return r, nil
 	}
-	after, err := under(ctx, func(ctx context.Context) error {
+	after, err := w.under(ctx, func(ctx context.Context) error {
 		if err := s.back(ctx, w); err != nil {
 			return fmt.Errorf("bring back: %w", err)
 		}
-		return during(ctx, w.a(around))
+		return w.during(ctx, w.a(around))
 	})
 	f := figuresOf(after.Figures)
 	r.After = &f

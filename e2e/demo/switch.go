@@ -39,7 +39,7 @@ protocol kernel {
 }
 template bgp speaker {
   local %s as %d;
-  hold time 3; keepalive time 1;
+  hold time %d; keepalive time %d;
   connect delay time 1; connect retry time 1; error wait time 1,2;
   graceful restart on;
   passive on;
@@ -118,7 +118,8 @@ func newBorder(ctx context.Context, o Options) (*border, error) {
 	}
 	b := &border{socket: filepath.Join(o.Dir, "bird.ctl")}
 	var conf strings.Builder
-	fmt.Fprintf(&conf, birdConfig, filepath.Join(o.Logs, "bird.log"), clientGateway, switchAddress, switchASN)
+	fmt.Fprintf(&conf, birdConfig, filepath.Join(o.Logs, "bird.log"), clientGateway, switchAddress, switchASN,
+		o.timers().hold, o.timers().keepalive)
 	for m := 1; m <= memberCount; m++ {
 		fmt.Fprintf(&conf, "protocol bgp m%d from speaker { neighbor %s as %d; }\n", m, memberAddress(m), memberASN)
 	}

@@ -22,8 +22,14 @@ const (
 	requestTimeout = 900 * time.Millisecond
 )
 
-func generator() load.Generator {
-	g := load.Generator{Every: requestEvery, Timeout: requestTimeout, Enter: clientNet.Enter}
+// patientTimeout is when clients give up that do not look at the clock (Options.Patient).
+const patientTimeout = time.Minute
+
+func (w *world) generator() load.Generator {
+	g := load.Generator{Every: requestEvery, Timeout: requestTimeout, Enter: clientNet.Enter, Ended: &w.ended}
+	if w.o.Patient {
+		g.Timeout, g.ByPackets = patientTimeout, true
+	}
 	for c := range clientCount {
 		g.Sources = append(g.Sources, clientAddress(c))
 	}
@@ -51,7 +57,7 @@ type failure struct {
 }
 
 // under has clients ask while f runs.
-func under(ctx context.Context, f func(context.Context) error) (counted, error) {
+func (w *world) under(ctx context.Context, f func(context.Context) error) (counted, error) {
 	watcher, err := hops.Watch(switchNet.Enter, lan, webPort)
 	if err != nil {
 		return counted{}, err
@@ -64,7 +70,7 @@ func under(ctx context.Context, f func(context.Context) error) (counted, error) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		g := generator()
+		g := w.generator()
 		out, broken = g.Run(asking)
 	}()
 	err = f(ctx)
@@ -112,7 +118,7 @@ const stamp = "2006-01-02T15:04:05.000000Z"
 // answered tells whether every node that should answer does, and nothing fails.
 func (w *world) answered(ctx context.Context) error {
 	const glance = 300 * time.Millisecond
-	got, err := under(ctx, func(ctx context.Context) error { return during(ctx, glance) })
+	got, err := w.under(ctx, func(ctx context.Context) error { return w.during(ctx, glance) })
 	if err != nil {
 		return err
 	}

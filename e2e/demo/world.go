@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"fairlead.io/fairlead/e2e/kubetest"
@@ -31,6 +32,8 @@ type world struct {
 	objects  map[string]*kubetest.Pod // of pods, by name
 	// generation counts moves of pods, so that each new one has a name and an address of its own.
 	generation int
+	// ended counts requests of clients that ended, well or not. Clients do.
+	ended atomic.Int64
 }
 
 func (w *world) log(name string) string { return filepath.Join(w.logs, name+".log") }

@@ -31,7 +31,7 @@ type suite struct {
 func (s *suite) add(pkg string) {
 	name := strings.TrimPrefix(pkg, module+"/")
 	switch {
-	case name == "e2e/demo": // each of its thousands of requests is to be answered within a second
+	case name == "e2e/demo": // clients that ask all along would slow others down
 		s.alone = append(s.alone, pkg)
 	case strings.HasPrefix(name, "e2e/"):
 		s.processes = append(s.processes, pkg)
