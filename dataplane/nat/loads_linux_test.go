@@ -4,10 +4,12 @@ package nat
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/dataplane/flows"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -100,6 +102,26 @@ func TestK39AgentsCountByThemselves(t *testing.T) {
 	})
 }
 
+// counted waits until the kernel counts so many connections and no more: one that its client has closed counts until that packet has passed
+// the node.
+func (l *lab) counted(want int) {
+	l.t.Helper()
+	testkit.Eventually(l.t, "connections that ended count no more", func() error {
+		loads, err := flows.Reader{NetNS: l.nat.edge.(*kernel).netns}.Loads(context.Background(), l.nat.planner.toCount(), nil)
+		if err != nil {
+			return err
+		}
+		got := 0
+		for _, load := range loads.Of {
+			got += load.Open
+		}
+		if got != want {
+			return fmt.Errorf("%d count, want %d", got, want)
+		}
+		return nil
+	})
+}
+
 // K39: connections to what is dialled all go to one endpoint, by the kernel's own connection tracking, until that has more of them than it
 // weighs and another one has none; with lblcr it has its share still, once the other one has as many.
 func TestK39WhatIsDialledKeepsItsEndpoint(t *testing.T) {
@@ -119,16 +141,20 @@ func TestK39WhatIsDialledKeepsItsEndpoint(t *testing.T) {
 				}
 				open = append(open, c)
 			}
+			balance := func() {
+				l.counted(len(open))
+				l.nat.balance(context.Background())
+			}
 			keep()
-			l.nat.balance(context.Background())
+			balance()
 			l.sources("client", "tcp", at(vip4, 80), "pod1") // it has no more than it weighs
 			keep()
-			l.nat.balance(context.Background())
+			balance()
 			l.sources("client", "tcp", at(vip4, 80), "pod3")
 			keep()
 			keep()
-			l.nat.balance(context.Background())
-			l.nat.balance(context.Background()) // none is fresh any more
+			balance()
+			balance() // none is fresh any more
 			l.sources("client", "tcp", at(vip4, 80), last...)
 			for _, c := range open {
 				_ = c.Close()
