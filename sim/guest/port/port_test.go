@@ -15,41 +15,8 @@ import (
 	"time"
 )
 
-// cable joins two ports: what one dials, the other one accepts. Odd numbers are of connections that came in.
-type cable struct {
-	name string
-	self *Port
-	peer *cable
-	next uint32
-}
-
-func (c *cable) Dial(_, port string, hello []byte) uint32 {
-	c.next += 2
-	c.peer.self.frame(c.next+1, frameInbound, []byte(c.name+"\x00"+port+"\x00"+string(hello)))
-	return c.next
-}
-
-func (c *cable) Listen(string) {}
-
-func (c *cable) Send(id uint32, data []byte) { c.peer.self.frame(id^1, frameData, data) }
-
-func (c *cable) Close(id uint32, broken bool) {
-	kind := byte(frameEnd)
-	if broken {
-		kind = frameReset
-	}
-	c.peer.self.frame(id^1, kind, nil)
-}
-
-func pair() (a, b *Port) {
-	x, y := &cable{name: "a"}, &cable{name: "b"}
-	x.peer, y.peer = y, x
-	x.self, y.self = Open(x), Open(y)
-	return x.self, y.self
-}
-
 func TestHTTPGoesOverConnections(t *testing.T) {
-	a, b := pair()
+	a, b := pair(t)
 	l := b.Listen("80")
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -99,7 +66,7 @@ func TestHTTPGoesOverConnections(t *testing.T) {
 }
 
 func TestConnTellsHowItEnded(t *testing.T) {
-	a, b := pair()
+	a, b := pair(t)
 	l := b.Listen("1")
 	near, _ := a.Dial(context.Background(), "b", "1", []byte("hi"))
 	far, _ := l.AcceptConn()
@@ -119,6 +86,9 @@ func TestConnTellsHowItEnded(t *testing.T) {
 	if _, err := io.ReadFull(near, got); err != nil || string(got) != "last" {
 		t.Fatalf("%q %v", got, err)
 	}
+	broken := make(chan struct{})
+	near.OnBreak(func() { close(broken) }) // that nothing more follows may have been heard before
+	<-broken
 	if _, err := near.Read(got); !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatal(err)
 	}
