@@ -24,7 +24,7 @@ Udp: 9
 	}
 	text, err := os.ReadFile("/proc/self/net/snmp")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if _, err := readConns(string(text)); err != nil {
 		t.Error(err)

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fairlead.io/fairlead/internal/lifeline"
 )
 
 // stage is one thing that is asked of a change.
@@ -131,7 +133,7 @@ func runStages(ctx context.Context, all []stage, out io.Writer) int {
 func command(ctx context.Context, s stage, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	lifeline.EndTogether(cmd)
 	cmd.WaitDelay = time.Minute
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

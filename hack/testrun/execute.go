@@ -14,8 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"fairlead.io/fairlead/internal/lifeline"
 )
 
 // Environment of tests. testkit and e2e/lab read it.
@@ -47,6 +48,14 @@ func (e *executor) atOnce() int {
 	return runtime.NumCPU()
 }
 
+// limit is how long a package may take: what hangs shows when that has passed. Alone, the slowest one takes half a minute.
+func (e *executor) limit() string {
+	if e.unitsAlone() {
+		return "10m"
+	}
+	return "20m"
+}
+
 // unitsAlone tells whether there are no end-to-end tests beside unit packages.
 func (e *executor) unitsAlone() bool { return e.set == "fast" || e.set == "race" }
 
@@ -55,8 +64,11 @@ func (e *executor) goTest(ctx context.Context, packages []string, which string) 
 	if len(packages) == 0 {
 		return nil
 	}
-	args := []string{"test", "-json", "-timeout", "20m", "-p", fmt.Sprint(e.atOnce())}
+	args := []string{"test", "-json", "-timeout", e.limit(), "-p", fmt.Sprint(e.atOnce())}
 	env := os.Environ()
+	if e.set == "race" { // a process that ends waits a second for what its last goroutines may do, a minute and a half in all
+		env = append(env, "GORACE=atexit_sleep_ms=50")
+	}
 	switch which {
 	case fastTests:
 		env = append(env, fastVariable+"=1")
@@ -94,7 +106,7 @@ func (e *executor) stream(ctx context.Context, program string, args, env []strin
 		env = append(env, drawsVariable+"="+e.draws)
 	}
 	cmd.Env, cmd.Stderr = env, e.verbose
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	lifeline.EndTogether(cmd)
 	return e.events(ctx, cmd, "")
 }
 
@@ -200,19 +212,12 @@ func (e *executor) singles(ctx context.Context, pkg string, env []string) ([]sin
 	return tests, nil
 }
 
-// endGroup has a command ended together with the processes that it starts when its context ends: the go command does not hand signals on,
-// and the test that it runs would go on, with all the servers of that test.
-func endGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-}
-
 // single runs one test.
 func (e *executor) single(ctx context.Context, t single, env []string) {
 	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-t", "-p", t.pkg, t.binary,
 		"-test.v=test2json", "-test.paniconexit0", "-test.timeout=15m", "-test.run=^"+quote(t.name)+"$")
 	cmd.Dir, cmd.Env, cmd.Stderr = t.folder, env, e.verbose
-	endGroup(cmd)
+	lifeline.EndTogether(cmd)
 	began := time.Now()
 	if err := e.events(ctx, cmd, t.name); err != nil && ctx.Err() == nil {
 		e.report.broken(t.pkg, fmt.Errorf("%s: %w", t.name, err))

@@ -121,6 +121,7 @@ func (r *report) end(e event, key string) {
 		if e.Action != "skip" { // a package without tests
 			fmt.Fprintf(r.out, "%-4s %s %.1fs\n", e.Action, e.Package, e.Elapsed)
 		}
+		r.unfinished(e)
 		if e.Action == "fail" && !slices.ContainsFunc(r.failed, func(f failure) bool { return f.pkg == e.Package }) {
 			r.fail(e.Package, "", words)
 		}
@@ -135,6 +136,24 @@ func (r *report) end(e event, key string) {
 		r.skipped = append(r.skipped, skip{e.Package, e.Test, reason(words)})
 	}
 }
+
+// unfinished fails the test in which a package's process ended, of a panic or of its time limit: go test says of a package that it failed,
+// and nothing of the tests that were running.
+func (r *report) unfinished(e event) {
+	for key, words := range r.output {
+		test, of := strings.CutPrefix(key, e.Package+" ")
+		if !of {
+			continue
+		}
+		delete(r.output, key)
+		if e.Action == "fail" && slices.ContainsFunc(words, func(line string) bool { return processEnd.MatchString(line) }) {
+			r.fail(e.Package, test, words)
+		}
+	}
+}
+
+// processEnd is how the runtime begins to tell why it ends the process.
+var processEnd = regexp.MustCompile(`^(panic: |fatal error: )`)
 
 func (r *report) fail(pkg, test string, words []string) {
 	text := strings.Join(words, "")

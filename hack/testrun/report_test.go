@@ -101,6 +101,16 @@ func TestProcessThatEndsBeforeItsTestFailsTheTest(t *testing.T) {
 	}
 }
 
+// A package of many tests that hangs is told by the test that hangs.
+func TestTestInWhichAPackageEndsIsNamed(t *testing.T) {
+	_, text, failed := reported(t, "", is("run", "TestA"), says("TestA", "waits"),
+		is("run", "TestB"), is("run", "TestB/row"), says("TestB/row", "panic: test timed out after 10m0s"), ends("fail"))
+	if !failed || !strings.Contains(text, "failed: "+pkg+" TestB/row: panic: test timed out after 10m0s") ||
+		!strings.Contains(text, "0 passed, 1 failed") {
+		t.Errorf("failed %t:\n%s", failed, text)
+	}
+}
+
 // What the fast tests leave out runs among the rest: whole tests, by package.
 func TestLeftOutTestsAreHandedOn(t *testing.T) {
 	r, text, failed := reported(t, "", is("pass", "TestA"),

@@ -4,6 +4,7 @@ package lifeline
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/internal/testkit"
 )
@@ -46,7 +46,7 @@ func TestAProcessOutlivesTheThreadThatAskedForIt(t *testing.T) {
 			t.Errorf("cat: %v", err)
 		}
 	})
-	until(t, "the thread to end", func() bool {
+	testkit.Until(t, "the thread ends", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", thread))
 		return os.IsNotExist(err)
 	})
@@ -76,17 +76,32 @@ func TestAProcessEndsWithThisOne(t *testing.T) {
 	if _, err := fmt.Sscanf(string(out), "started %d", &pid); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	until(t, "the process to end", func() bool {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		return os.IsNotExist(err) || strings.Contains(string(stat), ") Z ")
-	})
+	testkit.Until(t, "the process ends", func() bool { return ended(pid) })
 }
 
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
+// What a command has started ends with it when its context ends, as make does not see to.
+func TestWhatACommandStartedEndsWithIt(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	cmd := exec.CommandContext(ctx, "sh", "-c", "sleep 600 & echo $!; wait")
+	EndTogether(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanf(out, "%d\n", &pid); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	_ = cmd.Wait() // it was told to end
+	testkit.Until(t, "what it started ends", func() bool { return ended(pid) })
+}
+
+func ended(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return os.IsNotExist(err) || strings.Contains(string(stat), ") Z ")
 }
