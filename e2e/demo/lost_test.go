@@ -10,12 +10,42 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/e2e/demo/internal/load"
 	"fairlead.io/fairlead/internal/testkit"
 )
+
+// A pod that starts or ends on a node must not take packets from others there.
+func TestBridgeKeepsItsLinkAddress(t *testing.T) {
+	requireSandbox(t)
+	address := func() string {
+		text, err := here.Run("", "ip", "-brief", "link", "show", "kept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(text)[2]
+	}
+	if err := here.IP(bridge("kept", podGateway(1))...); err != nil {
+		t.Fatal(err)
+	}
+	before := address()
+	if err := here.IP("link add least type veth peer name other", "link set least address 02:00:00:00:00:00", "link set least master kept up"); err != nil {
+		t.Fatal(err)
+	}
+	with := address()
+	if err := here.IP("link delete least"); err != nil {
+		t.Fatal(err)
+	}
+	if after := address(); with != before || after != before {
+		t.Errorf("link address %s, with another port %s, without it %s", before, with, after)
+	}
+	if err := here.IP("link delete kept"); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestOnePacketThatIsLostIsNoticed has the kernel drop the first packet of its kind. All requests are answered correctly all the same,
 // for TCP tries again.

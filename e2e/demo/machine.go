@@ -74,10 +74,7 @@ func (m *machine) boots(w *world) error {
 		return err
 	}
 	// Answers would leave through the gateway of the data centre, if nobody steered them: it drops them.
-	lines := []string{
-		fmt.Sprintf("route add default via %s", kubeAddress),
-		"link add pods type bridge", fmt.Sprintf("address add %s/24 dev pods", podGateway(m.n)), "link set pods up",
-	}
+	lines := append(bridge("pods", podGateway(m.n)), fmt.Sprintf("route add default via %s", kubeAddress))
 	for other := 1; other <= nodeCount; other++ {
 		if other != m.n {
 			lines = append(lines, fmt.Sprintf("route add %s via %s", podNet(other), nodeAddress(other)))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -95,11 +94,10 @@ func newBorder(ctx context.Context, o Options) (*border, error) {
 		"net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"); err != nil {
 		return nil, err
 	}
-	lines := []string{
-		"link add " + lan + " type bridge", "link set " + lan + " up", fmt.Sprintf("address add %s/24 dev %s", switchAddress, lan),
-		"link add clients type veth peer name eth0 netns " + string(clientNet),
+	lines := append(bridge(lan, switchAddress),
+		"link add clients type veth peer name eth0 netns "+string(clientNet),
 		fmt.Sprintf("address add %s/24 dev clients", clientGateway), "link set clients up",
-	}
+	)
 	if err := switchNet.IP(lines...); err != nil {
 		return nil, err
 	}
@@ -147,6 +145,15 @@ func newBorder(ctx context.Context, o Options) (*border, error) {
 	return b, nil
 }
 
+// bridge makes a bridge with an address of its own. Its link address is set, or it would be the least one of its ports: with a port
+// that comes or goes it would be another, of which its neighbours know only when they are asked next.
+func bridge(name string, address netip.Addr) []string {
+	return []string{
+		"link add " + name + " type bridge", "link set " + name + " address " + linkAddress(address).String(),
+		fmt.Sprintf("address add %s/24 dev %s", address, name), "link set " + name + " up",
+	}
+}
+
 // attach connects a network with the LAN: its interface eth0 has the address, the switch's port has the network's name.
 func attach(n sandbox.Namespace, port string, address netip.Addr) error {
 	var err error
@@ -158,8 +165,7 @@ func attach(n sandbox.Namespace, port string, address netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	mac := linkAddress(address)
-	return n.IP("link set eth0 address "+net.HardwareAddr(mac[:]).String(),
+	return n.IP("link set eth0 address "+linkAddress(address).String(),
 		fmt.Sprintf("address add %s/24 dev eth0", address), "link set eth0 up")
 }
 

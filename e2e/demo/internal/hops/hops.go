@@ -24,6 +24,8 @@ import (
 // MAC is the link address of a neighbour.
 type MAC [6]byte
 
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
 // Watcher knows where connections went. It is safe for concurrent use.
 type Watcher struct {
 	fd int

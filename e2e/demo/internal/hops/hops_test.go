@@ -108,7 +108,7 @@ func TestFirstPacketsNameTheirNextHopAnsweredOrNot(t *testing.T) {
 
 func hop(w *hops.Watcher, source netip.AddrPort) (name string, sent bool) {
 	mac, sent := w.Hop(source)
-	return net.HardwareAddr(mac[:]).String(), sent
+	return mac.String(), sent
 }
 
 // ports are of the test's connections.
