@@ -62,12 +62,16 @@ func (c *Cluster) Stop(ctx context.Context) ([]handover.Deployment, error) {
 		}
 		stopped = append(stopped, d)
 	}
-	for {
-		if seen, err = c.running.Look(ctx); err != nil {
+	for reason := ""; ; {
+		seen, err = c.running.Look(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil && reason != "": // that the last look was cut short says nothing of what is waited for
+			return stopped, fmt.Errorf("wait for LBCF to end: %s: %w", reason, ctx.Err())
+		case err != nil:
 			return stopped, err
 		}
-		reason, busy := handover.Judge(seen)
-		if !busy {
+		var busy bool
+		if reason, busy = handover.Judge(seen); !busy {
 			return stopped, nil
 		}
 		select {
