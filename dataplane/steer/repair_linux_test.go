@@ -115,11 +115,17 @@ func TestOwnAndForeignChangesAreNotRepaired(t *testing.T) {
 	l.node.Run("ip", "rule", "add", "to", "203.0.113.77", "lookup", "77")
 	l.node.Run("ip", "route", "add", "203.0.113.77", "via", "10.9.0.1")
 	l.node.Run("nft", "add", "table", "inet", "foreign")
-	// What is damaged after that is repaired after that.
-	l.node.Run("ip", "-6", "rule", "del", "prio", "30101")
-	testkit.Until(t, "the damage is repaired", func() bool { return repairs() > 0 })
-	if got := repairs(); got != 1 {
-		t.Errorf("%v repairs, want that of the damage alone:\n%s", got, l.log)
+	// What is damaged after that, where rules and where sets are heard of, is repaired after that.
+	for _, damage := range []string{
+		"ip -6 rule del prio 30101",
+		"nft delete element inet fairlead-steer addresses6 '{ " + vip6.String() + " }'",
+	} {
+		before := repairs()
+		l.node.Run("sh", "-c", damage)
+		testkit.Until(t, damage, func() bool { return repairs() > before })
+	}
+	if got := repairs(); got != 2 {
+		t.Errorf("%v repairs, want those of the damage alone:\n%s", got, l.log)
 	}
 }
 
