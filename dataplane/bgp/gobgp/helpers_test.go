@@ -41,13 +41,13 @@ func path(p, nextHop string) bgp.Path { return bgp.Path{Prefix: prefix(p), NextH
 // Under the race detector tests therefore run one by one, and those that start a speaker while another runs not at all.
 
 func parallel(t *testing.T) {
-	if !raceDetector {
+	if !testkit.RaceDetector {
 		t.Parallel()
 	}
 }
 
 func noRaceDetector(t *testing.T) {
-	if raceDetector {
+	if testkit.RaceDetector {
 		t.Skip("starts a speaker beside a running one, which is a (harmless) data race within GoBGP")
 	}
 }
