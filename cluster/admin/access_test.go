@@ -50,6 +50,7 @@ func methods(t testing.TB) []method {
 }
 
 func TestTableKnowsEveryMethodAndNoOther(t *testing.T) {
+	t.Parallel()
 	table := accessTable()
 	for _, m := range methods(t) {
 		rule, ok := table[m.procedure]
@@ -74,6 +75,7 @@ func TestTableKnowsEveryMethodAndNoOther(t *testing.T) {
 }
 
 func TestAgentsSpeakForTheirNodeAlone(t *testing.T) {
+	t.Parallel()
 	for procedure, rule := range accessTable() {
 		speaks := func(r pki.Role) bool { return r == pki.Agent || r == pki.Host }
 		if slices.ContainsFunc(rule.roles, speaks) && (rule.own != ownNode || !slices.Equal(rule.roles, slices.DeleteFunc(slices.Clone(rule.roles), func(r pki.Role) bool { return !speaks(r) }))) {
@@ -84,6 +86,7 @@ func TestAgentsSpeakForTheirNodeAlone(t *testing.T) {
 
 // Balancing §15: whoever gets hold of a host outside the cluster can learn what its programs get to, and nothing else.
 func TestBalancing15HostsOutsideMayDoNothingButFollow(t *testing.T) {
+	t.Parallel()
 	var have []string
 	for procedure, rule := range accessTable() {
 		if slices.Contains(rule.roles, pki.Host) {
@@ -102,6 +105,7 @@ func TestBalancing15HostsOutsideMayDoNothingButFollow(t *testing.T) {
 // Whoever calls what, by whichever way: a viewer changes nothing, an agent leaves the group alone, only an
 // operator administers it, and nobody gets more by going through a member than he has himself.
 func TestPropertyRolesAreKept(t *testing.T) {
+	t.Parallel()
 	all, table := methods(t), accessTable()
 	testkit.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(all).Draw(t, "method")

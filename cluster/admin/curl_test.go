@@ -13,6 +13,7 @@ import (
 
 // The call that the API's documentation shows, with the tool itself.
 func TestCurlAsDocumented(t *testing.T) {
+	t.Parallel()
 	curl, err := exec.LookPath("curl")
 	if err != nil {
 		t.Skip("curl is not installed")

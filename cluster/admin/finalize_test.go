@@ -18,6 +18,7 @@ import (
 
 // The format is raised to what every server knows by its own word, and to nothing newer.
 func TestPropertyNobodyIsLeftBehindByFinalize(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	alice := w.client(pki.Operator, "alice", "m2")
 	testkit.Check(t, func(t *rapid.T) {
@@ -47,6 +48,7 @@ func TestPropertyNobodyIsLeftBehindByFinalize(t *testing.T) {
 
 // A member that is away may come back as anything. An operator may know better.
 func TestFinalizeWaitsForThoseWhoDoNotSayWhatTheyRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.member("m3").stop()
 	alice := w.client(pki.Operator, "alice", "m1")

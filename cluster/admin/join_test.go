@@ -14,6 +14,7 @@ import (
 )
 
 func TestEmptyServersJoinThroughAnyMember(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	empty := w.clientFor(w.endpoint(pki.Request{Role: pki.Member, Name: "m4"}), "m3")
 	request := &fairleadv1.JoinRequest{Name: "m4", ServerId: "m4-x", Address: "192.0.2.4:7444"}
@@ -46,6 +47,7 @@ func TestEmptyServersJoinThroughAnyMember(t *testing.T) {
 }
 
 func TestFoundersConfirmOnlyWhatTheyWereTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	founder := w.clientFor(w.endpoint(pki.Request{Role: pki.Member, Name: "m1"}), "m2")
 	members := []*fairleadv1.FoundingMember{{Name: "m1", Address: "192.0.2.1:7444"}, {Name: "m2", Address: "192.0.2.2:7444"}, {Name: "m3", Address: "192.0.2.3:7444"}}

@@ -91,6 +91,7 @@ func votes(members map[string]admin.Member) int {
 // A change goes through exactly when the group can agree before and after, or when force is given and there is
 // still something that could agree one day.
 func TestPropertyJudgeKeepsTheQuorum(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		members := genConfiguration().Draw(t, "configuration")
 		verb := rapid.SampledFrom([]admin.Verb{admin.AddVoter, admin.AddNonvoter, admin.Demote, admin.Remove}).Draw(t, "verb")
@@ -141,6 +142,7 @@ func checkRefusal(t *rapid.T, members []admin.Member, verb admin.Verb, id string
 // However many changes are made without force, and however servers come and go in between, no change ever takes
 // the quorum: if it is missing, then because servers failed.
 func TestPropertyOnlyFailuresLoseTheQuorum(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		members := genConfiguration().Draw(t, "configuration")
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -164,6 +166,7 @@ func TestPropertyOnlyFailuresLoseTheQuorum(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	three := func(unhealthy ...string) []admin.Member {
 		members := []admin.Member{{ID: "m1-x", Name: "m1", Leader: true}, {ID: "m2-x", Name: "m2"}, {ID: "m3-x", Name: "m3"}}
 		for i := range members {
@@ -215,6 +218,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestResolveTakesNamesOnlyWhileTheyAreClear(t *testing.T) {
+	t.Parallel()
 	members := []admin.Member{{ID: "m1-old", Name: "m1"}, {ID: "m1-new", Name: "m1"}, {ID: "m2-x", Name: "m2"}}
 	for wanted, want := range map[string]string{"m2": "m2-x", "m2-x": "m2-x", "m1-old": "m1-old", "m1": "", "m3": "", "": ""} {
 		got, err := admin.Resolve(members, admin.Remove, wanted)

@@ -22,6 +22,7 @@ import (
 
 // A follower hands every verb on to the leader, which learns from the follower who asked.
 func TestFollowersHandOnToTheLeaderWithTheActor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() {
 		w.group.members = append(w.group.members, admin.MemberStatus{Member: admin.Member{ID: "m4-x", Name: "m4", Healthy: true}})
@@ -69,6 +70,7 @@ func TestFollowersHandOnToTheLeaderWithTheActor(t *testing.T) {
 }
 
 func TestChangesThatWouldLoseTheQuorumNeedForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.group.members[2].Healthy = false })
 	alice := w.client(pki.Operator, "alice", "m2")
@@ -84,6 +86,7 @@ func TestChangesThatWouldLoseTheQuorumNeedForce(t *testing.T) {
 }
 
 func TestAddRefusesWhatCannotBeAMember(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	alice := w.client(pki.Operator, "alice", "m1")
 	for _, req := range []*fairleadv1.AddRequest{
@@ -98,6 +101,7 @@ func TestAddRefusesWhatCannotBeAMember(t *testing.T) {
 }
 
 func TestNobodyLeads(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.group.leader = "" })
 	alice := w.client(pki.Operator, "alice", "m2")
@@ -109,6 +113,7 @@ func TestNobodyLeads(t *testing.T) {
 
 // Who asks a follower is told whether the leader may have got the request.
 func TestUnansweredRequestsAreSaidToBeSure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	alice := w.client(pki.Operator, "alice", "m2")
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -139,6 +144,7 @@ func TestUnansweredRequestsAreSaidToBeSure(t *testing.T) {
 
 // Two members that take each other for the leader do not play a request back and forth.
 func TestRequestsAreHandedOnOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() {
 		w.member("m2").view.believes = "m3-x"
@@ -198,6 +204,7 @@ func headerOf(data []byte) *fairleadv1.RestoreHeader {
 
 // What Backup gave, through whichever member, Restore takes, through whichever member and in whatever pieces.
 func TestPropertyRestoreTakesWhatBackupGave(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	clients := []*admin.Client{w.client(pki.Operator, "alice", "m1"), w.client(pki.Operator, "alice", "m2")}
 	testkit.Check(t, func(r *rapid.T) {
@@ -232,6 +239,7 @@ func TestPropertyRestoreTakesWhatBackupGave(t *testing.T) {
 }
 
 func TestRestoreChangesNothingUnlessAllOfItCame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	data := bytes.Repeat([]byte("record "), 50_000)
 	for name, test := range map[string]struct {
@@ -258,6 +266,7 @@ func TestRestoreChangesNothingUnlessAllOfItCame(t *testing.T) {
 }
 
 func TestRestoreShowsABoundedDifference(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	header := headerOf([]byte("x"))
 	header.DryRun = true

@@ -16,6 +16,7 @@ import (
 
 // A refusal means the same on the other side of a connection, however deep it was wrapped.
 func TestPropertyRefusalsCrossConnectionsWhole(t *testing.T) {
+	t.Parallel()
 	codes := []Code{NotLeader, NoQuorum, WouldLoseQuorum, UnknownServer, NotReady, Removed, RolledBack, BootstrapMismatch, Busy, Unreachable, UnknownOutcome, Stopped, Invalid, Forbidden}
 	text := rapid.StringMatching(`[a-z0-9 ]{1,20}`)
 	testkit.Check(t, func(t *rapid.T) {
@@ -43,6 +44,7 @@ func TestPropertyRefusalsCrossConnectionsWhole(t *testing.T) {
 }
 
 func TestCodesAloneCrossConnections(t *testing.T) {
+	t.Parallel()
 	if got := fromConnect(toConnect(fmt.Errorf("commit: %w", UnknownOutcome))); !errors.Is(got, UnknownOutcome) {
 		t.Fatalf("received %v", got)
 	}

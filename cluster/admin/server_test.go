@@ -69,6 +69,7 @@ func get(procedure string) func(string) (*http.Request, error) {
 }
 
 func TestJSONIsAnsweredOverBothVersionsOfHTTP(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, test := range map[string]struct {
 		http2 bool
@@ -97,6 +98,7 @@ func TestJSONIsAnsweredOverBothVersionsOfHTTP(t *testing.T) {
 }
 
 func TestRefusalsAreReadableAsJSON(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.group.members[2].Healthy = false })
 	status, _, body := w.curl(pki.Operator, "alice", "m2", false, post("/fairlead.v1.RaftService/Remove", `{"server":"m2"}`))
@@ -121,6 +123,7 @@ func TestRefusalsAreReadableAsJSON(t *testing.T) {
 }
 
 func TestGetNeverChangesAnything(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	status, _, _ := w.curl(pki.Operator, "alice", "m1", false, get("/fairlead.v1.RaftService/Snapshot"))
 	if status != http.StatusMethodNotAllowed || len(w.group.history()) != 0 {
@@ -129,6 +132,7 @@ func TestGetNeverChangesAnything(t *testing.T) {
 }
 
 func TestForbiddenCallsAreRefusedLoggedAndCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	viewer, m2 := w.client(pki.Viewer, "bob", "m2"), w.member("m2")
 	for range 3 {
@@ -177,6 +181,7 @@ func (m *member) counter(t testing.TB, name string, labels ...string) float64 {
 }
 
 func TestOnlyMembersAreBelievedAboutOthers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	pretend := func(role pki.Role, name, by string) (int, string) {
 		status, _, body := w.curl(role, name, "m1", false, func(base string) (*http.Request, error) {
@@ -211,6 +216,7 @@ func TestOnlyMembersAreBelievedAboutOthers(t *testing.T) {
 }
 
 func TestAgentsReachTheirOwnNodeOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.client(pki.Agent, "n1", "m1")
 	if _, err := grouptest.Beat(w.ctx(), agent.Agent, &fairleadv1.HeartbeatRequest{Node: "n1"}); err != nil {
@@ -239,6 +245,7 @@ func TestAgentsReachTheirOwnNodeOnly(t *testing.T) {
 }
 
 func TestMembersWithoutGroupMayOnlyJoin(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	empty := w.clientFor(w.endpoint(pki.Request{Role: pki.Member, Name: "m4"}), "m1")
 	settled := w.client(pki.Member, "m4", "m1")
@@ -257,6 +264,7 @@ func TestMembersWithoutGroupMayOnlyJoin(t *testing.T) {
 }
 
 func TestRequestsAreBoundedInSize(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	operator, member := w.client(pki.Operator, "alice", "m1"), w.client(pki.Member, "m2", "m1")
 	_, err := operator.Raft.Remove(w.ctx(), &fairleadv1.RemoveRequest{Server: "m3", Reason: strings.Repeat("x", 2<<20)})
@@ -275,6 +283,7 @@ func TestRequestsAreBoundedInSize(t *testing.T) {
 
 // Whoever sends his request a byte at a time does not hold a connection for ever.
 func TestSlowCallersAreCutOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	shifted := time.Now().Add(-14900 * time.Millisecond) // of the fifteen seconds that the call has
 	w.now = func() time.Time { return shifted }
@@ -300,6 +309,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 }
 
 func TestPagesAreForTheirRoles(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for role, want := range map[pki.Role]int{pki.Viewer: http.StatusOK, pki.Operator: http.StatusOK, pki.Agent: http.StatusForbidden} {
 		status, _, body := w.curl(role, "x", "m1", true, func(base string) (*http.Request, error) {
@@ -312,6 +322,7 @@ func TestPagesAreForTheirRoles(t *testing.T) {
 }
 
 func TestFaultsOfOneHandlerStayInThatCall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	viewer := w.client(pki.Viewer, "bob", "m1")
 	_, err := viewer.Record.Get(w.ctx(), &fairleadv1.GetRequest{Kind: "routes"})
@@ -327,6 +338,7 @@ func TestFaultsOfOneHandlerStayInThatCall(t *testing.T) {
 }
 
 func TestServerEndsStreamsAndThenItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.client(pki.Agent, "n1", "m1")
 	stream, err := agent.Agent.Sync(w.ctx(), &fairleadv1.SyncRequest{Node: "n1"})
@@ -346,6 +358,7 @@ func TestServerEndsStreamsAndThenItself(t *testing.T) {
 }
 
 func TestClientPassesOverServersThatAreDown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	viewer := w.client(pki.Viewer, "bob", "m1", "m2", "m3")
 	for _, next := range []string{"m1", "m2", "m3"} {
@@ -361,6 +374,7 @@ func TestClientPassesOverServersThatAreDown(t *testing.T) {
 }
 
 func TestClientSaysWhatIsWrongWithItsCertificate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	old := w.endpoint(pki.Request{Role: pki.Viewer, Name: "bob", TTL: time.Hour, Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }})
 	_, err := w.clientFor(old, "m1").Raft.Peers(w.ctx(), &fairleadv1.PeersRequest{})

@@ -20,6 +20,7 @@ func (w *world) status(member string) *fairleadv1.StatusResponse {
 }
 
 func TestStatusShowsEachMemberAsItSeesItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.group.members[2].Healthy = false })
 	for _, asked := range []string{"m1", "m2", "m3"} {
@@ -46,6 +47,7 @@ func TestStatusShowsEachMemberAsItSeesItself(t *testing.T) {
 }
 
 func TestStatusIsAnsweredWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.group.leader = "" })
 	w.member("m1").stop()
@@ -67,6 +69,7 @@ func TestStatusIsAnsweredWithoutQuorum(t *testing.T) {
 }
 
 func TestLocalStatusAsksNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, err := w.client(pki.Viewer, "bob", "m2").Raft.Status(w.ctx(), &fairleadv1.StatusRequest{Local: true})
 	if err != nil {
@@ -80,6 +83,7 @@ func TestLocalStatusAsksNobody(t *testing.T) {
 }
 
 func TestStatusNamesMembersWhoseRecordsDiffer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.group.edit(func() { w.member("m3").view.digest = "d2" })
 	if advice := w.status("m2").GetAdvice(); !strings.Contains(advice, "m1 and m3 have different records at index 42") {
@@ -88,6 +92,7 @@ func TestStatusNamesMembersWhoseRecordsDiffer(t *testing.T) {
 }
 
 func TestPeersAreAnsweredByTheAskedMemberAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	peers, err := w.client(pki.Viewer, "bob", "m3").Raft.Peers(w.ctx(), &fairleadv1.PeersRequest{})
 	if err != nil || peers.GetLeader() != "m1" || len(peers.GetMembers()) != 3 || peers.GetMembers()[1].GetServerId() != "m2-x" {

@@ -374,6 +374,7 @@ func (a *agent) pull(t grouptest.T) {
 // Agents that follow, lag, go away and come back to this or another member, which derived other steps, all end
 // with what a fresh agent gets, and that is what the record says. Their revision never runs back.
 func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		boards := []*board{newBoard(g), newBoard(g)}
@@ -492,6 +493,7 @@ func furnished(t *testing.T, addresses int) (*grouptest.Group, *board) {
 // A thousand agents that come back after a restart of the group's members cost no resending: what they have is
 // known by its digest.
 func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 100)
 	var steps desired.Steps
 	pull := func(p place) update {
@@ -534,6 +536,7 @@ func TestReturningAgentIsSentOnlyWhatItLacks(t *testing.T) {
 // Members derive steps of their own lengths: an agent that comes from another one, between two of ours, is sent
 // a little too much rather than everything.
 func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
+	t.Parallel()
 	g, ours := furnished(t, 100)
 	allocate := func(address string) {
 		g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr(address), Service: "ns/web"})
@@ -572,6 +575,7 @@ func TestAgentBetweenTwoStepsIsSentADelta(t *testing.T) {
 
 // Who needs everything shares one encoding, and a state larger than a message is cut.
 func TestWholeIsEncodedOnceAndCut(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 6000)
 	first, err := b.since(place{full: true, wants: tellsAll}, "n1")
 	if err != nil {
@@ -609,6 +613,7 @@ func TestWholeIsEncodedOnceAndCut(t *testing.T) {
 
 // Everything takes much memory, and is needed seldom: it is let go of, and encoded anew for who comes later.
 func TestWholeIsLetGoOf(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, b := furnished(t, 10)
 		kept := func() bool {
@@ -638,6 +643,7 @@ func TestWholeIsLetGoOf(t *testing.T) {
 
 // Where no agent runs steps are for nobody. Who asks all the same, before it has registered, is sent everything, and told what comes.
 func TestStepsAreKeptOnceAnAgentRegistered(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	b := newBoard(g)
 	told := &agent{wants: tellsAll}
@@ -663,6 +669,7 @@ func TestStepsAreKeptOnceAnAgentRegistered(t *testing.T) {
 
 // A step is held once, however many trays tell the same of it.
 func TestStepIsHeldOnceForAllTrays(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 1)
 	g.Apply(t, &fsm.Allocate{Address: netip.MustParseAddr("10.9.0.0"), Service: "ns/web"})
 	if _, err := b.refresh(); err != nil {
@@ -682,6 +689,7 @@ func TestStepIsHeldOnceForAllTrays(t *testing.T) {
 
 // Nodes are not sent to pods of a node that is down while others serve; the last ones are never given up for that.
 func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	on := func(i byte, node fsm.NodeID) fsm.Endpoint {
 		return fsm.Endpoint{Address: netip.AddrFrom4([4]byte{10, 0, 0, i}), Node: node, Ready: true}
@@ -710,6 +718,7 @@ func TestEndpointsOfDownNodesAreLeftOutWhileOthersServe(t *testing.T) {
 // Whatever endpoints there are and whichever nodes are down: each frontend leads somewhere in a family for which it did before, and to no node
 // that is down if there is another way.
 func TestPropertyLastEndpointOfAPortIsNeverGivenUp(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		down := map[fsm.NodeID]bool{}
@@ -791,6 +800,7 @@ func follow(t *testing.T, g *grouptest.Group) func() []string {
 // An endpoint that names no node is on the one whose address it has: there it is local, as next hops take it to be, and it leaves with
 // that node.
 func TestEndpointsWithoutNodeAreWhereTheirAddressIs(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	ours, theirs := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
 	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{{Address: ours, Ready: true}, {Address: theirs, Node: "n2", Ready: true}}}},
@@ -817,6 +827,7 @@ func TestEndpointsWithoutNodeAreWhereTheirAddressIs(t *testing.T) {
 
 // K40: an agent is told what endpoints weigh. Those on nodes that are down are not given up for others of weight 0.
 func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	heavy := fsm.Endpoint{Address: netip.MustParseAddr("10.0.0.1"), Node: "n1", Ready: true, Weight: 7}
 	quiesced := fsm.Endpoint{Address: netip.MustParseAddr("10.0.0.2"), Node: "n2", Ready: true, Quiesced: true}
@@ -838,6 +849,7 @@ func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
 
 // K26, K27: an agent is told the zone of its node, and whom endpoints are for.
 func TestK26K27AgentsKnowTheirZone(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2", Zone: "west"},
 		&fsm.PutService{Service: fsm.Service{ID: "ns/web", Endpoints: []fsm.Endpoint{
@@ -870,6 +882,7 @@ func TestK26K27AgentsKnowTheirZone(t *testing.T) {
 // A node that an address leads to has to say that it carried out what a Service gave up, also if nothing else is new for
 // it: others wait for that.
 func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 1)
 	a := netip.AddrFrom4([4]byte{10, 0, 0, 0})
 	g.Apply(t, &fsm.SetRoute{Prefix: fsm.HostPrefix(a), Hops: []fsm.HopSpec{{Node: "n1", Address: netip.MustParseAddr("198.51.100.1")}}})
@@ -887,6 +900,7 @@ func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {
 // K50: nodes that are told Services have to say that they carried out what is probed of one, also if nothing else is new for them: what they say of
 // its endpoints counts from then on.
 func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 1)
 	put := func(probe string) {
 		t.Helper()
@@ -915,6 +929,7 @@ func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
 
 // Where changes led to something else than there is, who needs everything is told so once, and all have what there is afterwards.
 func TestBoardThatWentWrongStartsOver(t *testing.T) {
+	t.Parallel()
 	g, b := furnished(t, 10)
 	old := &agent{wants: tellsAll}
 	old.connect(b)
@@ -938,6 +953,7 @@ func TestBoardThatWentWrongStartsOver(t *testing.T) {
 
 // A step that was not made leaves nothing behind.
 func TestStepThatIsGivenUpLeavesNothing(t *testing.T) {
+	t.Parallel()
 	s, was := newShelf(tellsAll), fsm.Revision{Epoch: 1, Index: 1}
 	for index := range fsm.Index(2) {
 		s.begin(was, fsm.Revision{Epoch: 1, Index: index + 2})
@@ -956,6 +972,7 @@ func TestStepThatIsGivenUpLeavesNothing(t *testing.T) {
 
 // Everything is encoded anew once much must follow it; who had that done takes it, or changes that come quickly would keep him waiting for ever.
 func TestWholeIsGoodWhileLittleFollows(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		follows    int
 		seq        uint64

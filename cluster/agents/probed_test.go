@@ -63,6 +63,7 @@ func wordsOf(r probes.Report) map[string]probes.Opinion {
 // Balancing §14, K50: what a node thinks counts once the last piece of a report is there, all pieces together, whatever stood in one that ended in
 // the middle; until then what it said before counts.
 func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		l := newBeats(time.Now)
 		l.last["n1"] = Beat{}
@@ -115,6 +116,7 @@ func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
 
 // The places of all pieces together are bounded, and of Services and redirects together.
 func TestBalancing14ReportsAreBounded(t *testing.T) {
+	t.Parallel()
 	l := newBeats(time.Now)
 	l.last["n1"] = Beat{}
 	half := make([]*fairleadv1.PlaceReport, maxProbed/2)
@@ -137,6 +139,7 @@ func TestBalancing14ReportsAreBounded(t *testing.T) {
 
 // A place of a Service has no port; one of a redirect that has none is a place, too, and nobody's.
 func TestK50PlacesOfReports(t *testing.T) {
+	t.Parallel()
 	at, err := placeOf(&fairleadv1.PlaceReport{Address: []byte{10, 0, 0, 1}})
 	if err != nil || at != (fsm.Probed{Address: netip.MustParseAddr("10.0.0.1")}) {
 		t.Errorf("%+v: %v", at, err)

@@ -88,6 +88,7 @@ func (r *reader) state() (desired.State, int) {
 // A slow agent costs no queue: what it missed comes as one step, from the ring or, if it missed more than
 // that, as a whole.
 func TestSlowAgentIsNotQueuedFor(t *testing.T) {
+	t.Parallel()
 	for name, ring := range map[string]ringLimit{"within-the-ring": {4096, 4 << 20}, "beyond-it": {10, 4 << 20}} {
 		t.Run(name, func(t *testing.T) {
 			g, _ := furnished(t, 10)
@@ -126,6 +127,7 @@ func TestSlowAgentIsNotQueuedFor(t *testing.T) {
 
 // The newest stream of a node counts: an agent that lost its connection must not wait for the old one to die.
 func TestNewStreamOfANodeEndsTheOldOne(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	s := newService(t, g)
 	runs(t, s)
@@ -157,6 +159,7 @@ func open(t *testing.T, api fairleadv1connect.AgentServiceClient, boot string, h
 
 // Two machines under one name do not take the record from each other in turns: the earlier one is sent away.
 func TestStreamOfAReplacedBootEnds(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	s := newService(t, g)
@@ -169,6 +172,7 @@ func TestStreamOfAReplacedBootEnds(t *testing.T) {
 }
 
 func TestMemberThatIsBehindTheAgentSaysSo(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	s := newService(t, g)
 	runs(t, s)
@@ -184,6 +188,7 @@ func TestMemberThatIsBehindTheAgentSaysSo(t *testing.T) {
 
 // An agent that lost its state cannot tell that a member is behind: it is served once the member knows that it is not.
 func TestAgentWithNothingIsServedWhatIsCommitted(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	s := newService(t, g)
 	runs(t, s)
@@ -204,6 +209,7 @@ func TestAgentWithNothingIsServedWhatIsCommitted(t *testing.T) {
 
 // A restored group is newer, whatever its indexes are.
 func TestNewEpochIsNewerForAgents(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 3)
 	old := g.Read().Revision()
 	g.Apply(t, &fsm.NewEpoch{Group: "g1", Epoch: 2, Cause: "restore"})
@@ -217,6 +223,7 @@ func TestNewEpochIsNewerForAgents(t *testing.T) {
 }
 
 func TestStandingFollowsContact(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	contact := cluster.Contact{At: now, Commit: 10, Applied: 10}
 	s := newStanding(Options{
@@ -264,6 +271,7 @@ func TestStandingFollowsContact(t *testing.T) {
 
 // What arrives while a proposal is under way shares the next one, and everybody hears his own outcome.
 func TestAcknowledgementsShareProposals(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	const nodes = 200
 	for i := range nodes {
@@ -327,6 +335,7 @@ func TestAcknowledgementsShareProposals(t *testing.T) {
 }
 
 func TestAcknowledgementIsNotTakenForGranted(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t, 1)
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.RegisterBoot{Node: "n1", Boot: "b1"})
 	s := newService(t, g)

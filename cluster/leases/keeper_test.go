@@ -89,6 +89,7 @@ func (s *stage) of(n fsm.NodeID) (out []netip.Addr) {
 }
 
 func TestAddressesAreSpreadAndStay(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(3 * time.Second)
 	if len(s.holders()) != 0 {
@@ -124,6 +125,7 @@ func TestAddressesAreSpreadAndStay(t *testing.T) {
 
 // Clocks may run wrong by 1.5 % each: the slowest holder is done before the fastest leader takes its lease for over.
 func TestTheWaitCoversClocksThatRunWrong(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(5 * time.Second)
 	last, lost := s.now-100*time.Millisecond, s.of("n1")[0]
@@ -138,6 +140,7 @@ func TestTheWaitCoversClocksThatRunWrong(t *testing.T) {
 }
 
 func TestADeadDataLinkLosesOwnership(t *testing.T) {
+	t.Parallel()
 	for name, dead := range map[string]desired.Link{
 		"carrier": {Name: "eth0", Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
 		"deaf":    {Name: "eth0", Up: true, Deaf: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
@@ -167,6 +170,7 @@ func TestADeadDataLinkLosesOwnership(t *testing.T) {
 }
 
 func TestWhoDoesNotServeGivesBack(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(5 * time.Second)
 	vip := s.of("n1")[0]
@@ -183,6 +187,7 @@ func TestWhoDoesNotServeGivesBack(t *testing.T) {
 }
 
 func TestOnlyAdmittedNodesAnswerWhereTheyMay(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.commit(&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, Nodes: []fsm.NodeID{"n2"}, Interfaces: []string{"eth0"}}})
 	s.run(5 * time.Second)
@@ -203,6 +208,7 @@ func TestOnlyAdmittedNodesAnswerWhereTheyMay(t *testing.T) {
 
 // What is kept moves by a word only: its holder's, which comes back, or an operator's.
 func TestKeptLeasesEndByWord(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "p1")
 	s.run(5 * time.Second)
 	vip := s.of("n1")[0]
@@ -241,6 +247,7 @@ func TestKeptLeasesEndByWord(t *testing.T) {
 
 // An operator's word was true when it was given: it is none about what its node does once that is back, whoever leads by then.
 func TestKeptLeasesDoNotEndByAnEarlierWord(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "p1")
 	s.run(5 * time.Second)
 	vip := s.of("n1")[0]
@@ -266,6 +273,7 @@ func TestKeptLeasesDoNotEndByAnEarlierWord(t *testing.T) {
 // A lease that was ending when the record was replaced by an earlier one is used until its term is over: who is told without it may not
 // have heard that.
 func TestLeasesThatWereEndingAreWaitedForInAnotherLife(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(8 * time.Second)
 	vip := s.of("n2")[0]
@@ -300,6 +308,7 @@ func TestLeasesThatWereEndingAreWaitedForInAnotherLife(t *testing.T) {
 
 // By default an address has another holder well within a second after the last word of its former one.
 func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.keeper = leases.NewKeeper(leases.Timing{}, 1, 0, nil)
 	s.run(5 * time.Second)
@@ -315,6 +324,7 @@ func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 
 // An agent that ends gives everything back: others answer at once, and it is granted nothing any more until it is back.
 func TestWhoLeavesIsSucceededAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, kept := range map[string][]fsm.PoolName{"let-go": nil, "kept": {"p1"}} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, kept...)
@@ -341,6 +351,7 @@ func TestWhoLeavesIsSucceededAtOnce(t *testing.T) {
 
 // A renewal is not kept waiting in a new term: little may be left of the leases that it asks for.
 func TestNewLeadersAnswerAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(5 * time.Second)
 	s.keeper = leases.NewKeeper(longTerms, 1, s.now, nil)
@@ -357,6 +368,7 @@ func TestNewLeadersAnswerAtOnce(t *testing.T) {
 
 // Leases of other terms, as an older release or another configuration grants them, are made anew with their holders.
 func TestTermsOfLeasesChangeInPlace(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(5 * time.Second)
 	before := s.holders()
@@ -371,6 +383,7 @@ func TestTermsOfLeasesChangeInPlace(t *testing.T) {
 
 // A node of another segment answers for nobody who looks for the address.
 func TestNodesInTheNetworkOfAnAddressComeFirst(t *testing.T) {
+	t.Parallel()
 	elsewhere := []desired.Link{{Name: "eth1", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}}
 	s := newStage(t)
 	near := s.links["n1"]

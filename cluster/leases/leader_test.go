@@ -47,6 +47,7 @@ func (c steadyClock) Wall() time.Time                        { return time.Now()
 // A node that renews is granted what nobody else answers for; a member that does not lead, or only believes so,
 // answers nothing.
 func TestLeadersAnswerRenewals(t *testing.T) {
+	t.Parallel()
 	group := &alone{record: newRecord(t)}
 	l := leases.New(leases.Options{
 		Record: group, Group: group, Clock: steadyClock{time.Now()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

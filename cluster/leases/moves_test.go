@@ -11,6 +11,7 @@ import (
 
 // What an operator moved to a node is answered for by that node, as soon as it can for a while, and by others while it cannot.
 func TestLeasesFollowAMove(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	at := func(when string, want ...fsm.NodeID) { // how many addresses each of them has to have, by how often it is named
 		t.Helper()
@@ -68,6 +69,7 @@ func TestLeasesFollowAMove(t *testing.T) {
 
 // A holder that is out of touch and keeps its lease has it until an operator vouches: a move is no such word.
 func TestAMoveTakesNothingFromWhoKeepsIt(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "p1")
 	s.run(10 * time.Second)
 	lost := s.of("n1")[0]

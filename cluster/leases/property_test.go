@@ -175,6 +175,7 @@ type letter struct {
 // cut off, the record is replaced by an earlier one, for good or until the leader is deposed: never may two machines use a lease
 // of one address, whatever their pools' choice. (Where holders keep leases, a restored record may know less than it must.)
 func TestPropertyLeasesNeverOverlap(t *testing.T) {
+	t.Parallel()
 	granted, moved, lost := 0, 0, 0
 	missing := func() string {
 		if granted < 50 || moved < 20 || lost < 2 {

@@ -36,6 +36,7 @@ func request(t *testing.T) (csr, key []byte) {
 }
 
 func TestSignedCertificateIsOfTheKeyThatAsked(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	csr, key := request(t)
 	signed, err := authority(t, ca).Sign(csr, pki.Request{Role: pki.Agent, Name: "n1"})
@@ -61,6 +62,7 @@ func TestSignedCertificateIsOfTheKeyThatAsked(t *testing.T) {
 }
 
 func TestAuthorityRefusesRequestsThatProveNothing(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	good, _ := request(t)
 	forged := append([]byte{}, good...)
@@ -94,6 +96,7 @@ func TestAuthorityRefusesRequestsThatProveNothing(t *testing.T) {
 
 // Whatever a crash leaves of an installation, what is read then is the old certificate or the new one.
 func TestCrashDuringInstallationLeavesOneThatWorks(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	for steps := range 4 { // files that were put in place before the crash: CA, key, certificate
 		files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
@@ -122,6 +125,7 @@ func TestCrashDuringInstallationLeavesOneThatWorks(t *testing.T) {
 }
 
 func TestRenewalIsDueWithAThirdOfItsLifeLeft(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	begin := time.Now()
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1", Now: func() time.Time { return begin }})

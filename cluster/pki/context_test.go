@@ -13,6 +13,7 @@ import (
 )
 
 func TestContextFileMovesWithItsFolder(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	here, there := filepath.Join(base, "here"), filepath.Join(base, "there")
 	if err := os.MkdirAll(filepath.Join(here, "certs"), 0o700); err != nil {
@@ -33,6 +34,7 @@ func TestContextFileMovesWithItsFolder(t *testing.T) {
 }
 
 func TestContextErrorsNameFileFieldAndRemedyInOneLine(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ text, want string }{
 		"unknown-field": {"server: [a:1]\n", "server"},
 		"wrong-type":    {"servers: 7\n", "servers"},
@@ -53,6 +55,7 @@ func TestContextErrorsNameFileFieldAndRemedyInOneLine(t *testing.T) {
 }
 
 func TestContextFlagsWinOverEnvironmentOverFile(t *testing.T) {
+	t.Parallel()
 	file := pki.Context{Servers: []string{"a:1"}, CA: "ca", Cert: "cert", Key: "key"}
 	env := pki.ContextFromEnv(func(name string) string {
 		return map[string]string{"FAIRLEAD_SERVER": "b:1, b:2,", "FAIRLEAD_CERT": "envcert", "FAIRLEAD_KEY": "envkey"}[name]

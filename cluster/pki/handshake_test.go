@@ -20,6 +20,7 @@ import (
 
 // The certificate, the role, the group and the epoch each can shut a port, and the server says which did.
 func TestHandshakeMatrix(t *testing.T) {
+	t.Parallel()
 	ca, foreign := newCA(t, pki.CAOptions{}), newCA(t, pki.CAOptions{})
 	caCert := filepath.Join(ca, pki.CAFile)
 	certs := map[string]pki.Files{
@@ -105,6 +106,7 @@ func checkOutcome(t *testing.T, s *server, err error, want string) {
 }
 
 func TestRefusalNamesBothSidesAndTheClaim(t *testing.T) {
+	t.Parallel()
 	ca, foreign := newCA(t, pki.CAOptions{}), newCA(t, pki.CAOptions{})
 	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	s := serve(t, pki.Endpoint{Source: member, Self: belongs("g1", 3)}, pki.Raft)
@@ -130,6 +132,7 @@ func TestRefusalNamesBothSidesAndTheClaim(t *testing.T) {
 
 // Any two members get a connection exactly when Meet says so, whatever the port.
 func TestPropertyPortsKeepToMeet(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	source := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	var ours, theirs pki.Membership
@@ -159,6 +162,7 @@ func TestPropertyPortsKeepToMeet(t *testing.T) {
 }
 
 func TestRaftPortRefusesOtherProtocols(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})
 	s := serve(t, pki.Endpoint{Source: pkitest.Open(t, files), Self: belongs("g1", 3)}, pki.Raft)
@@ -184,6 +188,7 @@ func TestRaftPortRefusesOtherProtocols(t *testing.T) {
 }
 
 func TestPortsRefuseOldTLSAndNoCertificate(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
@@ -212,6 +217,7 @@ func TestPortsRefuseOldTLSAndNoCertificate(t *testing.T) {
 }
 
 func TestClientTrustsOnlyMembersAtTheirHost(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	client := &pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Operator, Name: "alice"}))}
 	elsewhere := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.1"}}))}, pki.API)
@@ -231,6 +237,7 @@ func TestClientTrustsOnlyMembersAtTheirHost(t *testing.T) {
 // While the CA rotates, certificates of the old and of the new one are good on both sides; when the old one
 // is dropped its certificates are not, at once and without a restart, and connections that exist go on.
 func TestCARotatesWithOverlapAndWithoutRestart(t *testing.T) {
+	t.Parallel()
 	oldCA, freshCA := newCA(t, pki.CAOptions{}), newCA(t, pki.CAOptions{})
 	read := func(dir string) string {
 		data, err := os.ReadFile(filepath.Join(dir, pki.CAFile))

@@ -30,6 +30,7 @@ func parse(t rapid.TB, certPEM []byte) *x509.Certificate {
 
 // Whatever name Issue accepts is the name that the certificate proves, letter by letter.
 func TestPropertyIssuedIsIdentified(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{Name: "harbour"})
 	testkit.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(
@@ -60,6 +61,7 @@ func TestPropertyIssuedIsIdentified(t *testing.T) {
 }
 
 func TestIdentifyRefusesWhatIssueNeverWrites(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	issued, err := pki.Issue(ca, pki.Request{Role: pki.Viewer, Name: "eve"})
 	if err != nil {
@@ -103,6 +105,7 @@ func TestIdentifyRefusesWhatIssueNeverWrites(t *testing.T) {
 }
 
 func TestInitNeverOverwrites(t *testing.T) {
+	t.Parallel()
 	for _, left := range []string{pki.CAFile, pki.CAKeyFile} {
 		t.Run(left, func(t *testing.T) {
 			dir := newCA(t, pki.CAOptions{})
@@ -133,6 +136,7 @@ func TestInitNeverOverwrites(t *testing.T) {
 }
 
 func TestOfSimultaneousInitsOneWins(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		dir := filepath.Join(t.TempDir(), "ca")
 		results := make(chan error)
@@ -153,6 +157,7 @@ func TestOfSimultaneousInitsOneWins(t *testing.T) {
 }
 
 func TestKeysAreReadableByTheirOwnerOnly(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Operator, Name: "alice"})
 	for _, path := range []string{filepath.Join(ca, pki.CAKeyFile), files.Key} {
@@ -167,6 +172,7 @@ func TestKeysAreReadableByTheirOwnerOnly(t *testing.T) {
 }
 
 func TestCertificatesLiveAsLongAsTheirRole(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	ca := newCA(t, pki.CAOptions{TTL: 30 * 24 * time.Hour, Now: clock})
@@ -200,6 +206,7 @@ func TestCertificatesLiveAsLongAsTheirRole(t *testing.T) {
 }
 
 func TestIssueRefusesWithoutWritingAnything(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	for name, req := range map[string]pki.Request{
 		"member-without-host": {Role: pki.Member, Name: "m1"},
@@ -224,6 +231,7 @@ func TestIssueRefusesWithoutWritingAnything(t *testing.T) {
 }
 
 func TestIssueUsesTheCAThatItsKeyBelongsTo(t *testing.T) {
+	t.Parallel()
 	old, fresh := newCA(t, pki.CAOptions{Name: "old"}), newCA(t, pki.CAOptions{Name: "fresh"})
 	oldCert, err := os.ReadFile(filepath.Join(old, pki.CAFile))
 	if err != nil {

@@ -23,6 +23,7 @@ func genMembership() *rapid.Generator[Membership] {
 
 // Two that do not belong together are kept apart whichever of them dials, and both sides agree which is old.
 func TestPropertyMeetIsTheSameFromBothSides(t *testing.T) {
+	t.Parallel()
 	mirror := map[Verdict]Verdict{Welcome: Welcome, OtherGroup: OtherGroup, PeerOutdated: WeOutdated, WeOutdated: PeerOutdated}
 	testkit.Check(t, func(t *rapid.T) {
 		a, b := genMembership().Draw(t, "a"), genMembership().Draw(t, "b")
@@ -37,6 +38,7 @@ func TestPropertyMeetIsTheSameFromBothSides(t *testing.T) {
 }
 
 func TestMeet(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		ours, theirs Membership
 		want         Verdict
@@ -62,6 +64,7 @@ func TestMeet(t *testing.T) {
 }
 
 func TestPropertyProtocolNamesAreReadBack(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		port := rapid.SampledFrom([]Port{Raft, API}).Draw(t, "port")
 		m := Membership{OrNewer: rapid.Bool().Draw(t, "or newer")}
@@ -81,6 +84,7 @@ func TestPropertyProtocolNamesAreReadBack(t *testing.T) {
 }
 
 func TestOfferRefusesMalformedMemberships(t *testing.T) {
+	t.Parallel()
 	for name, protocols := range map[string][]string{
 		"two":              {"fairlead/g1/1", "fairlead/g2/1"},
 		"no-epoch":         {"fairlead/g1"},

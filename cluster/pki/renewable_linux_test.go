@@ -16,6 +16,7 @@ import (
 
 // A certificate in a mounted Secret is kept fresh in the holder's own folder; the CAs stay the Secret's.
 func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
+	t.Parallel()
 	ca, secret, own := newCA(t, pki.CAOptions{}), disktest.Tmpfs(t, "1m"), filepath.Join(t.TempDir(), "own")
 	give := func(ttl time.Duration) pki.Files {
 		t.Helper()

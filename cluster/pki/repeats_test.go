@@ -9,6 +9,7 @@ import (
 )
 
 func TestRepeatsRememberABoundedNumberOfThings(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(0, 0)
 	repeats := NewRepeats(func() time.Time { return now })
 	for i := range 10 * maxRemembered {

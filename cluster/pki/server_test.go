@@ -10,6 +10,7 @@ import (
 
 // The extended key usage keeps others from serving as well; this holds for certificates that Issue did not make.
 func TestOnlyMembersPassAsServers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := Init(dir, CAOptions{}); err != nil {
 		t.Fatal(err)

@@ -72,6 +72,7 @@ func signer(t *testing.T) (ca string, a *pki.Authority, files pki.Files) {
 }
 
 func TestServingRenewsItselfAndIsTrustedByTheBundleAllAlong(t *testing.T) {
+	t.Parallel()
 	_, a, files := signer(t)
 	now := time.Now()
 	s, err := pki.OpenServing(pki.ServingOptions{
@@ -102,6 +103,7 @@ func TestServingRenewsItselfAndIsTrustedByTheBundleAllAlong(t *testing.T) {
 
 // What serves the API server must not speak for a member, nor call one.
 func TestServingProvesNothingToMembers(t *testing.T) {
+	t.Parallel()
 	_, a, files := signer(t)
 	s, err := pki.OpenServing(pki.ServingOptions{Names: []string{admissionName}, Files: files, Authority: a, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -124,6 +126,7 @@ func TestServingProvesNothingToMembers(t *testing.T) {
 }
 
 func TestServingFollowsAnotherCAWithinAMinute(t *testing.T) {
+	t.Parallel()
 	ca, a, files := signer(t)
 	now := time.Now()
 	s, err := pki.OpenServing(pki.ServingOptions{Names: []string{admissionName}, Files: files, Authority: a, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
@@ -159,6 +162,7 @@ func TestServingFollowsAnotherCAWithinAMinute(t *testing.T) {
 
 // A member without the CA's key shows its own certificate, if that is good at the names.
 func TestServingWithoutTheCAsKeyNeedsTheNamesInTheMembersCertificate(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11", admissionName}})
 	o := pki.ServingOptions{Names: []string{admissionName}, Files: files, Source: pkitest.Open(t, files), Log: slog.New(slog.DiscardHandler)}
@@ -177,6 +181,7 @@ func TestServingWithoutTheCAsKeyNeedsTheNamesInTheMembersCertificate(t *testing.
 
 // As cert-manager keeps it: files that change under us, one by one.
 func TestServingFromAFolderIsReadAgainWhenItsFilesChange(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	folder := t.TempDir()
 	put := func(f pki.Files, parts ...string) {

@@ -29,6 +29,7 @@ func copyFile(t *testing.T, from, to string) {
 }
 
 func TestSourceKeepsWhatItHasUntilTheNewFilesFitTogether(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
 	fresh := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
@@ -66,6 +67,7 @@ func TestSourceKeepsWhatItHasUntilTheNewFilesFitTogether(t *testing.T) {
 }
 
 func TestOpenSourceNamesTheFileAndTheRemedy(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	good := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1"})
 	other := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n2"})
@@ -87,6 +89,7 @@ func TestOpenSourceNamesTheFileAndTheRemedy(t *testing.T) {
 }
 
 func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	ca := newCA(t, pki.CAOptions{})
 	source := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
@@ -106,6 +109,7 @@ func TestRefusalsOfOnePeerAreCountedEachAndLoggedEveryTenSeconds(t *testing.T) {
 }
 
 func TestExpiryIsShownOfTheCertificateInUse(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	files := issue(t, ca, pki.Request{Role: pki.Agent, Name: "n1", TTL: time.Hour})
 	source := pkitest.Open(t, files)

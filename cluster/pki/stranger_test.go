@@ -28,6 +28,7 @@ func roots(t *testing.T, ca string) *x509.CertPool {
 
 // Only who says that he wants to enrol, on the API port of a member that lets strangers in, needs no certificate.
 func TestStrangersComeInToEnrolOnly(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	stranger := &pki.Endpoint{Roots: roots(t, ca)}
@@ -67,6 +68,7 @@ func TestStrangersComeInToEnrolOnly(t *testing.T) {
 }
 
 func TestStrangersAreFewAndStayShortly(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	client := &pki.Endpoint{Roots: roots(t, ca)}
@@ -98,6 +100,7 @@ func TestStrangersAreFewAndStayShortly(t *testing.T) {
 }
 
 func TestStrangerTrustsOnlyMembersOfItsCA(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
 	for name, req := range map[string]pki.Request{"agent": {Role: pki.Agent, Name: "n1"}, "other-ca": {Role: pki.Member, Name: "m1"}} {
 		from := ca

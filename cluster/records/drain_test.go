@@ -38,6 +38,7 @@ func left(t *testing.T, s *records.Service, name string) string {
 // A drain is over once no switch leads there, which every member has to say: what is kept for want of another one, and what is being
 // withdrawn, is left.
 func TestDrainIsOverOnceNoSwitchLeadsThere(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	expect := func(name, want string) {
 		t.Helper()
@@ -62,6 +63,7 @@ func TestDrainIsOverOnceNoSwitchLeadsThere(t *testing.T) {
 
 // What a node counted of its flows is told of its drain, and of no other one.
 func TestDrainTellsOfFlows(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	s := records.New(records.Options{Record: g, Leader: g, Flows: func(n fsm.NodeID) (records.Flows, bool) {
 		return records.Flows{Open: 7, Busy: 2, Age: time.Second, Why: "x"}, n == "n1"
@@ -78,6 +80,7 @@ func TestDrainTellsOfFlows(t *testing.T) {
 
 // The drain of a Service takes its next hops away whatever else there is: none of them waits for another one.
 func TestDrainOfAServiceWaitsForTheLeaderAlone(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainService, Name: "shop/web"}, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n1"})
 	for name, want := range map[string]string{
@@ -92,6 +95,7 @@ func TestDrainOfAServiceWaitsForTheLeaderAlone(t *testing.T) {
 
 // Of an address that is shared, a drain waits for nothing while others that are not drained own it.
 func TestDrainOfAServiceWaitsForItsOwnAddresses(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainService, Name: "shop/web"})
 	if got, want := left(t, s, "service/shop/web"), "done=false, 192.0.2.10/32 via n1 announced [], 192.0.2.10/32 via n2 wanted []"; got != want {
@@ -105,6 +109,7 @@ func TestDrainOfAServiceWaitsForItsOwnAddresses(t *testing.T) {
 
 // A member that is drained is through once another one leads and it has ended its sessions.
 func TestDrainOfAMemberIsOverOnceItNeitherLeadsNorAnnounces(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	leader := "m1"
 	s := records.New(records.Options{Record: g, Leader: g, ToLeader: func() (string, fairleadv1connect.RecordServiceClient) { return leader, nil }})
@@ -146,6 +151,7 @@ func TestDrainOfAMemberIsOverOnceItNeitherLeadsNorAnnounces(t *testing.T) {
 
 // A group of an older format is never proposed what its members cannot read: they would end there.
 func TestDrainIsRefusedBeforeItsFormat(t *testing.T) {
+	t.Parallel()
 	state := fsmtest.NewOf(t, "g1", fsm.FormatDrains-1)
 	s := records.New(records.Options{Record: state}) // without a proposer
 	for _, undo := range []bool{false, true} {
@@ -158,6 +164,7 @@ func TestDrainIsRefusedBeforeItsFormat(t *testing.T) {
 
 // A drain that is refused tells what helps, of the kind that it is of.
 func TestRefusedDrainTellsWhatHelps(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Proposer: g})
 	refused := func(of, name string, undo bool) string {

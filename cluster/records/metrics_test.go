@@ -14,6 +14,7 @@ import (
 )
 
 func TestRecordIsShownInNumbers(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	g.Apply(t,
 		&fsm.PutNode{ID: "n1", Eligible: true}, &fsm.RegisterBoot{Node: "n1", Boot: "b"},

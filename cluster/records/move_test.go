@@ -34,6 +34,7 @@ func moveTo(t *testing.T, s *records.Service, service, node string) string {
 
 // A move is over once the node has the rules and no switch leads elsewhere. Who moved it and why is told.
 func TestMoveIsOverOnceOnlyTheNodeIsLeft(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Proposer: g})
 	expect := func(want string) {
@@ -89,6 +90,7 @@ func TestMoveIsOverOnceOnlyTheNodeIsLeft(t *testing.T) {
 
 // What would be without effect is refused, and what helps is told.
 func TestMovesThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Proposer: g})
 	local := fsm.Service{ID: "shop/local", UID: "u", Local: true, Endpoints: []fsm.Endpoint{{Address: addr("10.0.1.9"), Node: "n1"}}}
@@ -124,6 +126,7 @@ func TestMovesThatCannotBeAreRefused(t *testing.T) {
 
 // A node that advertisements leave out for all addresses of a Service would never get one, so that the move is refused.
 func TestMoveToANodeThatNoAdvertisementChoosesIsRefused(t *testing.T) {
+	t.Parallel()
 	only := func(pools []fsm.PoolName, nodes ...fsm.NodeID) *fsm.PutAdvertisement {
 		return &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "default", Pools: pools, Terms: fsm.AdvertisementTerms{OnlyNodes: true, Nodes: nodes}}}
 	}

@@ -42,6 +42,7 @@ func planRequest(size int) *fairleadv1.PlanRequest {
 }
 
 func TestPlanTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	before := g.Read().Digest()
 	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: oneService})
@@ -77,6 +78,7 @@ func TestPlanTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
 
 // Where nobody plans outside load balancers the answer is about Services, and says what was left out and why.
 func TestPlanSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, busy: "an LBCF controller runs"}, Manifests: oneService})
 	answer, err := as(pki.Viewer).Record.Plan(t.Context(), planRequest(7))
@@ -94,6 +96,7 @@ func TestPlanSaysWhatItLeavesOut(t *testing.T) {
 
 // A draft without objects of outside load balancers takes those of a folder away that it takes the place of; on top of it there is nothing to leave out.
 func TestPlanSaysThatItLeavesOutWhatADraftWouldTakeAway(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	folder := []leader.Admitted{{World: &world.World{Source: "manifests:/etc/x"}, Complete: true}}
 	as := serve(t, records.Options{
@@ -119,6 +122,7 @@ func TestPlanSaysThatItLeavesOutWhatADraftWouldTakeAway(t *testing.T) {
 
 // Of documents that no object can be read from nothing could be foretold: which they are is said, and that nothing else is.
 func TestPlanRefusesDocumentsThatAreNoObjects(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	none := func(line int) world.Problem {
 		return world.Problem{Severity: world.Failed, File: "a.yaml", Line: line, Why: "no Kubernetes object: it has no kind", Remedy: "add it"}
@@ -145,6 +149,7 @@ func TestPlanRefusesDocumentsThatAreNoObjects(t *testing.T) {
 }
 
 func TestPlanRefusesWhatItCannotAnswer(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	leading := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: oneService})
 	to := leading(pki.Member).Record

@@ -25,6 +25,7 @@ import (
 
 // What a member forwards arrives as it was, and so do the outcomes.
 func TestForwardCarriesProposalsAndOutcomes(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	clients := serve(t, records.Options{Member: "m1", Record: g, Leader: g})
 	proposals := []fsm.Proposal{
@@ -51,6 +52,7 @@ func TestForwardCarriesProposalsAndOutcomes(t *testing.T) {
 
 // Whether something surely was not proposed decides whether it may be proposed again.
 func TestForwardKeepsWhatErrorsMean(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	clients := serve(t, records.Options{Member: "m1", Record: g, Leader: g})
 	member := clients(pki.Member).Record
@@ -92,6 +94,7 @@ func TestForwardKeepsWhatErrorsMean(t *testing.T) {
 }
 
 func TestProposeRefusesWhatDoesNotDecode(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	s := records.New(records.Options{Record: g, Leader: g})
 	two, err := fsm.EncodeEntry(1, []fsm.Proposal{{Command: &fsm.PutNode{ID: "a"}}, {Command: &fsm.PutNode{ID: "b"}}})
@@ -123,6 +126,7 @@ func (f *follower) AwaitApplied(_ context.Context, i fsm.Index) error {
 
 // A linearizable read waits for what the leader had committed, and is refused where that cannot be known.
 func TestLinearizableReadsWaitForTheLeadersCommit(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	leader := serve(t, records.Options{Member: "m1", Record: g, Leader: g})(pki.Member)
 	f := &follower{leads: true}

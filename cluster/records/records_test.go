@@ -44,6 +44,7 @@ func get(t *testing.T, s *records.Service, req *fairleadv1.GetRequest) *fairlead
 
 // The documents are what scripts rely on: a golden file may gain fields, and lose or change none.
 func TestDocumentsAreAsReleased(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"})
 	for _, k := range apirecords.Kinds() {
@@ -76,6 +77,7 @@ func TestDocumentsAreAsReleased(t *testing.T) {
 
 // What tables show must be in the documents, and no document may lack a name or hold a null list.
 func TestColumnsNameFieldsThatExist(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	g.Apply(t, &fsm.BeginDrain{Of: fsm.DrainNode, Name: "n2"})
 	for _, k := range apirecords.Kinds() {
@@ -105,6 +107,7 @@ func TestColumnsNameFieldsThatExist(t *testing.T) {
 }
 
 func TestEveryObjectIsFoundByItsNameAndListedInOrder(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	for _, k := range apirecords.Kinds() {
 		var names []string
@@ -129,6 +132,7 @@ func TestEveryObjectIsFoundByItsNameAndListedInOrder(t *testing.T) {
 }
 
 func TestOtherNamesOfAnObject(t *testing.T) {
+	t.Parallel()
 	g, s := furnished(t)
 	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "shop/mail", UID: "u"}},
 		&fsm.Allocate{Address: addr("192.0.2.10"), Service: "shop/mail", Ports: []fsm.Port{{Protocol: fsm.UDP, Number: 53}}, SharingKey: "edge"})
@@ -151,6 +155,7 @@ func TestOtherNamesOfAnObject(t *testing.T) {
 }
 
 func TestUnknownKindNamesTheKinds(t *testing.T) {
+	t.Parallel()
 	_, s := furnished(t)
 	_, get := s.Get(t.Context(), &fairleadv1.GetRequest{Kind: "cats"})
 	_, describe := s.Describe(t.Context(), &fairleadv1.DescribeRequest{Kind: "cats", Name: "tom"})
@@ -166,6 +171,7 @@ func TestUnknownKindNamesTheKinds(t *testing.T) {
 }
 
 func TestPagesJoinToTheWholeList(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	const n = 1203
 	for i := range n {
@@ -211,6 +217,7 @@ func TestPagesJoinToTheWholeList(t *testing.T) {
 }
 
 func TestFilterLooksIntoLists(t *testing.T) {
+	t.Parallel()
 	_, s := furnished(t)
 	answer := get(t, s, &fairleadv1.GetRequest{Kind: "routes", Filter: map[string]string{"services": "shop/web"}})
 	if len(answer.GetDocuments()) != 1 {
@@ -224,6 +231,7 @@ func TestFilterLooksIntoLists(t *testing.T) {
 
 // The steps of an object stay readable after it is gone, and go on when one of that name comes back.
 func TestDescribeRemembersWhatIsGone(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	s := records.New(records.Options{Record: g, Leader: g})
 	describe := func() *fairleadv1.DescribeResponse {
@@ -268,6 +276,7 @@ func TestDescribeRemembersWhatIsGone(t *testing.T) {
 }
 
 func TestReadsAreServedToLookersOverTLS(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	furnish(t, g)
 	clients := serve(t, records.Options{Member: "m1", Record: g, Leader: g})

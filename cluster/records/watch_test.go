@@ -31,6 +31,7 @@ func watch(t *testing.T, g *grouptest.Group, kinds ...string) *connect.ServerStr
 
 // The first word says where things stand; after that, which kinds changed.
 func TestWatchTellsWhichKindsChanged(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "ns/s"}})
 	stream := watch(t, g, "svc", "pools", "nodes")
@@ -57,6 +58,7 @@ func TestWatchTellsWhichKindsChanged(t *testing.T) {
 
 // Who is slow hears of many changes at once.
 func TestWatchCoalesces(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	stream := watch(t, g)
 	if !stream.Receive() || !slices.Equal(stream.Msg().GetKinds(), records.Names()) {
@@ -81,6 +83,7 @@ func TestWatchCoalesces(t *testing.T) {
 }
 
 func TestWatchRefusesUnknownKinds(t *testing.T) {
+	t.Parallel()
 	stream := watch(t, grouptest.NewGroup(t), "routes", "cats")
 	if stream.Receive() || stream.Err() == nil {
 		t.Errorf("%v, %v", stream.Msg(), stream.Err())

@@ -58,6 +58,7 @@ func bound(t *testing.T) (*grouptest.Group, *world.World) {
 }
 
 func TestWhyTellsOfOutsideLoadBalancers(t *testing.T) {
+	t.Parallel()
 	g, w := bound(t)
 	b2, _ := fsm.Get[*fsm.Binding](g.Read(), fsm.TableBindings, "shop/b-p2")
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, out: w, next: map[fsm.Subject]leader.NextCall{
@@ -104,6 +105,7 @@ func TestWhyTellsOfOutsideLoadBalancers(t *testing.T) {
 
 // Without a leader the record tells which call is waited for, and that only the leader knows when.
 func TestWhyTellsOfOutsideLoadBalancersByTheRecordAlone(t *testing.T) {
+	t.Parallel()
 	g, _ := bound(t)
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, lost: true}})
 	d := why(t, s, "backendgroup shop/web")

@@ -62,6 +62,7 @@ func why(t testing.TB, s fairleadv1connect.RecordServiceHandler, subject string)
 }
 
 func TestWhyIsAsReleased(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	g.Apply(t, &fsm.PutHold{ID: "endpointslice-1", Of: "EndpointSlice", Subjects: []string{"shop/web"}, Why: "12 of 12 are absent"})
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Sessions: func() map[fsm.PeerName]string {
@@ -94,6 +95,7 @@ func TestWhyIsAsReleased(t *testing.T) {
 }
 
 func TestWhyFindsServicesByNameAndAddress(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	g.Apply(t, &fsm.PutService{Service: fsm.Service{ID: "zoo/web", UID: "u"}}, &fsm.PutService{Service: fsm.Service{ID: "zoo/gone", UID: "u"}},
 		&fsm.DeleteService{ID: "zoo/gone", UID: "u"})
@@ -124,6 +126,7 @@ func TestWhyFindsServicesByNameAndAddress(t *testing.T) {
 
 // A Service that no source can use is there, for whoever asks why it has no address.
 func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	w := &world.World{Source: "manifests:/etc/x", Problems: []world.Problem{
 		{Severity: world.Failed, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "bad"}}, Field: "spec.ports[0].port", Why: "0 is no port", Remedy: "use 1 to 65535"},
@@ -143,6 +146,7 @@ func TestWhyTellsOfServicesThatCannotBeUsed(t *testing.T) {
 
 // A pool that cannot be used as it is written may be the one that a Service without an address lacks. Of others it says nothing.
 func TestWhyTellsOfPoolsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	ports := []world.ServicePort{{Protocol: world.TCP, Port: 80}}
 	lacks := &world.Service{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lacks"}}, Type: world.LoadBalancer, Extra: &world.Extra{Pool: "spare"}, Ports: ports}
@@ -162,6 +166,7 @@ func TestWhyTellsOfPoolsThatCannotBeUsed(t *testing.T) {
 
 // Why a Service stays that no source shows is told with what ends it: its manifest is mended, a hold is released, or a list is complete.
 func TestWhyTellsWhatEndsAnAbsence(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	broken := world.Problem{Severity: world.Failed, Object: world.Ref{Kind: world.KindService, ID: world.ID{Namespace: "shop", Name: "web"}}, Field: "spec.ports[0].port", Why: "0 is no port"}
 	for name, step := range map[string]struct {
@@ -189,6 +194,7 @@ func TestWhyTellsWhatEndsAnAbsence(t *testing.T) {
 
 // A Service that goes, and that the record holds no more, gets no address any more: nothing is about to be decided on it.
 func TestWhyTellsThatAServiceWithoutAddressesIsBeingDeleted(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	w := &world.World{Services: []*world.Service{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "gone"}, Deleting: true}, Type: world.LoadBalancer}}}
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{{World: w}}}})
@@ -200,6 +206,7 @@ func TestWhyTellsThatAServiceWithoutAddressesIsBeingDeleted(t *testing.T) {
 
 // A member that does not lead hands the question on, and answers from its own record where nobody else can.
 func TestWhyIsHandedToTheLeader(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	leading := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
 	behind := grouptest.NewGroup(t) // its record lacks everything
@@ -247,6 +254,7 @@ func (broken) Why(context.Context, *fairleadv1.WhyRequest) (*fairleadv1.WhyRespo
 }
 
 func TestWhyIsForViewersAndNotForAgents(t *testing.T) {
+	t.Parallel()
 	g, _ := furnished(t)
 	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
 	if _, err := as(pki.Viewer).Record.Why(t.Context(), &fairleadv1.WhyRequest{Subject: "shop/web"}); err != nil {
@@ -263,6 +271,7 @@ func TestWhyIsForViewersAndNotForAgents(t *testing.T) {
 
 // Whatever happened to the hops of an address: each node is told of once, and what is said of it is what the record has.
 func TestPropertyWhyAgreesWithTheRecord(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
 		vip, nodes, members := addr("192.0.2.10"), []fsm.NodeID{"n0", "n1", "n2", "n3"}, []string{"m0", "m1", "m2"}
@@ -349,6 +358,7 @@ func agrees(t *rapid.T, g *grouptest.Group, nodes []fsm.NodeID) {
 
 // What is waited for is said of whoever it hangs on, since when, and with the remedy; a script of a hop's life.
 func TestWhyTellsOnWhomThingsHang(t *testing.T) {
+	t.Parallel()
 	g := grouptest.NewGroup(t)
 	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
 	vip, up := addr("192.0.2.10"), func(n fsm.NodeID) *fsm.SetLiveness {

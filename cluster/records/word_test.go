@@ -34,6 +34,7 @@ func (e *electing) Propose(ctx context.Context, u cluster.Urgency, proposals ...
 
 // An operator's word outlasts an election. What may have been taken in already is not said twice.
 func TestOperatorsWordOutlastsAnElection(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		left  int
 		err   error

@@ -161,6 +161,7 @@ func grant(l *l2.L2, addresses ...string) {
 }
 
 func TestGroupsAreJoinedWhereTheirAddressesAreAnsweredFor(t *testing.T) {
+	t.Parallel()
 	data, management := eth("eth0", true, "2001:db8::1/64"), eth("eth1", true, "2001:db8:1::1/64")
 	c := &cards{links: []l2.Interface{data, management}}
 	answering(t, c, func(l *l2.L2, _ *bytes.Buffer, _ *prometheus.Registry) {
@@ -199,6 +200,7 @@ func TestGroupsAreJoinedWhereTheirAddressesAreAnsweredFor(t *testing.T) {
 
 // Renewals come in twelve times a second.
 func TestGroupsThatCannotBeJoinedAreSaidOnce(t *testing.T) {
+	t.Parallel()
 	c := &cards{links: []l2.Interface{eth("eth0", true, "2001:db8::1/64")}, refuse: errors.New("no memory")}
 	answering(t, c, func(l *l2.L2, log *bytes.Buffer, metrics *prometheus.Registry) {
 		renew := func(addresses ...string) {

@@ -162,6 +162,7 @@ func datagram(to netip.Addr) error {
 }
 
 func TestKernelsFindTheHolder(t *testing.T) {
+	t.Parallel()
 	s := newSegment(t)
 	for _, a := range []netip.Addr{vip4, vip6} {
 		if at := s.ask(a); at != "" {
@@ -180,6 +181,7 @@ func TestKernelsFindTheHolder(t *testing.T) {
 }
 
 func TestAHolderThatIsNotRenewedFallsSilent(t *testing.T) {
+	t.Parallel()
 	s := newSegment(t)
 	testkit.Until(t, "an answer under a lease", func() bool { // which on a busy machine may end before anybody asks
 		s.nodes[0].grant(500*time.Millisecond, vip4, vip6)
@@ -194,6 +196,7 @@ func TestAHolderThatIsNotRenewedFallsSilent(t *testing.T) {
 }
 
 func TestLinksAreWatched(t *testing.T) {
+	t.Parallel()
 	s := newSegment(t)
 	n := s.nodes[0]
 	up := func() bool { links := n.l2.Renew().Links; return len(links) == 1 && links[0].Up }
@@ -238,6 +241,7 @@ func (n *node) groups() (count int) {
 // The kernel bounds what one socket may join: 2,340 groups by its default of today, 365 by its earlier one. A kernel that
 // has the bound for each namespace is given the earlier one.
 func TestMoreGroupsAreJoinedThanASocketHolds(t *testing.T) {
+	t.Parallel()
 	const many = 3000
 	n := newSegment(t).nodes[0]
 	_, _ = n.in.Try("sh", "-c", "echo 20480 > /proc/sys/net/core/optmem_max")

@@ -82,6 +82,7 @@ func holding(t *testing.T, now time.Duration, links []l2.Interface, leases ...l2
 }
 
 func TestAnswersAreWhatClientsNeed(t *testing.T) {
+	t.Parallel()
 	r := holding(t, 0, []l2.Interface{eth("eth0", true, "192.0.2.1/24", "2001:db8::1/64")}, lease(vip4, 5), lease(vip6, 6))
 	for _, c := range []struct{ source, target netip.Addr }{{client4, vip4}, {client6, vip6}} {
 		f := r.Hear(1, "eth0", asks(clientMAC, c.source, c.target))
@@ -104,6 +105,7 @@ func TestAnswersAreWhatClientsNeed(t *testing.T) {
 
 // Whoever looks whether an address is taken has none yet: the answer goes to all (RFC 4862), or to its card (RFC 5227).
 func TestProbesForDuplicatesAreAnswered(t *testing.T) {
+	t.Parallel()
 	r := holding(t, 0, []l2.Interface{eth("eth0", true)}, lease(vip4, 5), lease(vip6, 6))
 	f := r.Hear(1, "eth0", asks(clientMAC, netip.IPv6Unspecified(), vip6))
 	if f == nil || l2.MAC(f[:6]) != (l2.MAC{0x33, 0x33, 0, 0, 0, 1}) || f[58] != 0x20 {
@@ -115,6 +117,7 @@ func TestProbesForDuplicatesAreAnswered(t *testing.T) {
 }
 
 func TestWhatIsNotAQuestionIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	r := holding(t, 0, []l2.Interface{eth("eth0", true)}, lease(vip4, 5), lease(vip6, 6))
 	good4, good6 := asks(clientMAC, client4, vip4), asks(clientMAC, client6, vip6)
 	broken := func(f []byte, at int, to byte) []byte {
@@ -136,6 +139,7 @@ func TestWhatIsNotAQuestionIsNotAnswered(t *testing.T) {
 }
 
 func TestOnlyLinksOfTheAddressAnswer(t *testing.T) {
+	t.Parallel()
 	data, management := eth("eth1", true, "192.0.2.1/24"), eth("eth0", true, "198.51.100.1/24")
 	answers := func(l l2.Lease, links ...l2.Interface) (on []string) {
 		r := holding(t, 0, links, l)
@@ -179,6 +183,7 @@ func sent(t *testing.T, r *l2.Responder, from, until time.Duration) (at []time.D
 }
 
 func TestANewOwnerAnnouncesThroughATerm(t *testing.T) {
+	t.Parallel()
 	r := holding(t, time.Second, []l2.Interface{eth("eth0", true)}, lease(vip4, 5))
 	r.Grant(2*time.Second, r.Renew(2*time.Second).Sent, []l2.Lease{lease(vip4, 5)})
 	at, frames := sent(t, r, 2*time.Second, 8*time.Second)
@@ -193,6 +198,7 @@ func TestANewOwnerAnnouncesThroughATerm(t *testing.T) {
 }
 
 func TestACarrierThatComesBackIsAnnouncedOn(t *testing.T) {
+	t.Parallel()
 	r := holding(t, 0, []l2.Interface{eth("eth0", true, "2001:db8::1/64"), eth("eth1", true, "198.51.100.1/24")}, lease(vip6, 5))
 	sent(t, r, 0, 4*time.Second)
 	now := 4 * time.Second
@@ -220,6 +226,7 @@ func TestACarrierThatComesBackIsAnnouncedOn(t *testing.T) {
 }
 
 func TestThousandsAreAnnouncedInBursts(t *testing.T) {
+	t.Parallel()
 	var many []l2.Lease
 	for a := netip.MustParseAddr("203.0.113.0"); len(many) < 200; a = a.Next() {
 		many = append(many, lease(a, uint64(len(many)+1)))
@@ -241,6 +248,7 @@ func TestThousandsAreAnnouncedInBursts(t *testing.T) {
 }
 
 func TestALinkThatHearsNobodyIsDeaf(t *testing.T) {
+	t.Parallel()
 	r := holding(t, 0, []l2.Interface{eth("eth0", true, "192.0.2.1/24")})
 	deaf := func(now time.Duration) bool { return r.Renew(now).Links[0].Deaf }
 	if deaf(time.Hour) {
@@ -263,6 +271,7 @@ func TestALinkThatHearsNobodyIsDeaf(t *testing.T) {
 
 // What was announced while nobody was heard may not have been heard either.
 func TestWhoIsHeardAgainIsToldAgain(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string]bool{"again": true, "for the first time": false} {
 		t.Run(name, func(t *testing.T) { testToldAgain(t, before) })
 	}
@@ -309,6 +318,7 @@ func testToldAgain(t *testing.T, before bool) {
 // Whatever comes in whatever order, an address is answered for and announced only within a lease, as a plain account of
 // renewals and answers has it.
 func TestPropertyNothingIsSaidOutsideALease(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		r := l2.NewResponder()
 		now := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "start"))

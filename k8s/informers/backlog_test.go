@@ -46,6 +46,7 @@ func nodesLine(of world.Kind) (*line, *shelf[world.Node]) {
 
 // What was true only while nobody listened is not passed on; ends are, and everything that is said later.
 func TestAResumedWatchBeginsWithWhatIsTrue(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := watch.NewFake()
 		l, _ := nodesLine("")
@@ -94,6 +95,7 @@ func TestAResumedWatchBeginsWithWhatIsTrue(t *testing.T) {
 
 // A watch that is never quiet is not waited for.
 func TestABusyWatchIsHeardSoon(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := watch.NewRaceFreeFake()
 		l, _ := nodesLine("")
@@ -116,6 +118,7 @@ func TestABusyWatchIsHeardSoon(t *testing.T) {
 // What a watch says together is seen as a whole or not at all: neither a node that is gone for a moment between two of
 // its lives, nor its end as evidence.
 func TestWhatIsSaidTogetherIsSeenAtOnce(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		l, shelf := nodesLine(world.KindNode)
 		version, life := 10, 0

@@ -107,6 +107,7 @@ func BenchmarkRelistWithoutNews(b *testing.B) {
 
 // What changed costs a copy of its list; what did not costs nothing.
 func TestOneChangeCopiesOnlyTheListItIsIn(t *testing.T) {
+	t.Parallel()
 	s, services, _ := filled(t, 100)
 	before := s.World()
 	if err := services.Update(aService(7, 1000)); err != nil {
@@ -129,6 +130,7 @@ func TestOneChangeCopiesOnlyTheListItIsIn(t *testing.T) {
 
 // The last good form of an object whose newest one cannot be used has that one's version, in Worlds from then on alone.
 func TestFormThatCannotBeUsedWritesToNoWorldOfBefore(t *testing.T) {
+	t.Parallel()
 	s, services, _ := filled(t, 100)
 	before := s.World()
 	was := before.Services[7].Version

@@ -132,6 +132,7 @@ func refused(w world.World) bool {
 // A source that has just started knows what to ask for from the record. What is gone is asked for once, and what the record
 // knows of later than a list, or not by a version, says nothing about it.
 func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 3)
 	known := func(name, uid string, version uint64) informers.Known {
 		return informers.Known{ID: world.ID{Namespace: "default", Name: name}, UID: uid, Version: version}
@@ -171,6 +172,7 @@ func TestListsWithoutWhatTheRecordKnowsAreRefused(t *testing.T) {
 
 // What the record knows and another cluster does not have is asked for again once the address leads to the former one, whose lists may lack it.
 func TestWhatAnotherClusterLacksIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 3)
 	uid := s.resources[services].objects["default/web-1"]["metadata"].(object)["uid"].(string)
 	r := readWith(t, s, informers.Options{Timing: fast, Known: func(kind world.Kind) []informers.Known {
@@ -204,6 +206,7 @@ func TestWhatAnotherClusterLacksIsAskedForAgain(t *testing.T) {
 
 // A config map is asked for where lists are of it alone, and only in the namespace that they are of.
 func TestConfigMapsAreAskedForWhereTheyAreListed(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 1)
 	s.put(configMaps, "kube-system", convert.ConfigMapIPRule, object{"data": object{"SWITCH": "192.0.2.254"}})
 	uid := s.resources[configMaps].objects["kube-system/"+convert.ConfigMapIPRule]["metadata"].(object)["uid"].(string)
@@ -233,6 +236,7 @@ func TestConfigMapsAreAskedForWhereTheyAreListed(t *testing.T) {
 // What a list lacks, and is given when it is asked for by name, stays: also if lists go on like that, and lack too little
 // for a mass removal. Nothing more is believed of such a list either.
 func TestListsWithoutWhatIsThereAreRefused(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 5)
 	j := newJudge(t, read(t, s, fast), hurried)
 	s.remove(services, "default", "web-3")
@@ -258,6 +262,7 @@ func TestListsWithoutWhatIsThereAreRefused(t *testing.T) {
 
 // An API server that answers with empty lists changes nothing.
 func TestEmptyListsChangeNothing(t *testing.T) {
+	t.Parallel()
 	for name, paths := range map[string]map[string]string{
 		"all": {services: "Service", nodes: "Node"}, "services": {services: "Service"}, "nodes": {nodes: "Node"},
 	} {
@@ -293,6 +298,7 @@ func TestEmptyListsChangeNothing(t *testing.T) {
 }
 
 func TestADeletionIsActedOnAtOnceAndAnAbsenceAfterTwoLists(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 3)
 	j := newJudge(t, read(t, s, fast), hurried)
 	s.remove(services, "default", "web-0")
@@ -319,6 +325,7 @@ func TestADeletionIsActedOnAtOnceAndAnAbsenceAfterTwoLists(t *testing.T) {
 }
 
 func TestMassAbsenceIsHeld(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 12)
 	j := newJudge(t, read(t, s, fast), hurried)
 	s.answer(services, refusal(503, "ServiceUnavailable", "away"))
@@ -333,6 +340,7 @@ func TestMassAbsenceIsHeld(t *testing.T) {
 
 // A list from the past is not acted on, however complete it is; one from now on, at once.
 func TestAStaleListIsNotActedOn(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 2)
 	s.freeze(services)
 	past := s.stale[services]
@@ -353,6 +361,7 @@ func TestAStaleListIsNotActedOn(t *testing.T) {
 
 // Lists that stay in the past are a rewind: shown, and for an operator to accept.
 func TestAClusterSetBackIsShownAsARewind(t *testing.T) {
+	t.Parallel()
 	s := furnished(t, 2)
 	back := s.revision
 	s.put(services, "default", "late", service(80))

@@ -52,6 +52,7 @@ func BenchmarkKept(b *testing.B) {
 
 // What no form of an object changes is there once, however often the object does.
 func TestFormsOfAnObjectShareItsNames(t *testing.T) {
+	t.Parallel()
 	s, services, slices := filled(t, 10)
 	before := s.World()
 	if err := services.Update(sent(t, aService(7, 1000), new(corev1.Service))); err != nil {

@@ -33,6 +33,7 @@ func (r *reading) metric(t *testing.T, name string, labels ...string) float64 {
 }
 
 func TestMetricsTellWhatWasHeardAndWhatWasNot(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.set(func() { s.resources[pools].missing = false })
 	s.put(pools, "m", "bad", pool("nonsense"))

@@ -10,6 +10,7 @@ import (
 
 // Namespaces are read once a pool or a policy chooses some by label, and not before.
 func TestNamespacesAreReadWhereSomethingSelectsThem(t *testing.T) {
+	t.Parallel()
 	selectors := []any{object{"matchLabels": object{"kind": "shop"}}}
 	for name, want := range map[string]func(s *server){
 		"pool": func(s *server) {

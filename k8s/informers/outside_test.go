@@ -35,6 +35,7 @@ func (s *server) askedFor(path string) bool {
 }
 
 func TestLBCFsObjectsAndPodsAreSeen(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.install(drivers, balancers, groups, records, binds)
 	s.put(drivers, "shop", "f5", object{"spec": object{"driverType": "Webhook", "url": "http://f5.example", "webhooks": nil}, "status": object{"conditions": nil}})
@@ -73,6 +74,7 @@ func TestLBCFsObjectsAndPodsAreSeen(t *testing.T) {
 
 // Whoever has no outside load balancers does not pay for their pods.
 func TestPodsAreReadOnlyWhereGroupsOrBindsCanBe(t *testing.T) {
+	t.Parallel()
 	for _, wanted := range []string{groups, binds} {
 		s := newServer(t)
 		s.install(drivers, balancers, records)
@@ -100,6 +102,7 @@ func TestPodsAreReadOnlyWhereGroupsOrBindsCanBe(t *testing.T) {
 // A store that is filled by the source has what webhook calls and admission need: as soon as everything is listed, and as
 // it comes and goes.
 func TestObjectsAreKeptBesideTheWorld(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.install(drivers, balancers, groups, records, binds)
 	s.put(drivers, "shop", "f5", object{"spec": object{"driverType": "Webhook", "url": "http://f5.example"}})

@@ -66,6 +66,7 @@ func sameObjects(a, b world.World) bool {
 // Whatever happens to objects, watches and lists: once quiet the World shows what the server holds; only deletions that
 // a watch was told are evidence; lists and versions never run back; and a World that was handed out never changes.
 func TestPropertyTheWorldEndsAsTheServerIs(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(rt *rapid.T) {
 		s := newServer(t)
 		defer s.Close()

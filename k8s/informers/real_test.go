@@ -53,6 +53,7 @@ func loadBalancer(name string) *corev1.Service {
 
 // A real API server, through what it and its permissions go through in a life.
 func TestARealAPIServer(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

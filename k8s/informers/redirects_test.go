@@ -25,6 +25,7 @@ func podsOf(label string) object {
 
 // Policies of both kinds are seen with the pods that they choose among, and what is wrong with one is told and costs no other.
 func TestPoliciesAreSeenAndSoArePods(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.install(balancing, redirects)
 	s.put(balancing, "", "to-web", redirecting(object{"serviceEndpoint": podsOf("web")}))
@@ -64,6 +65,7 @@ func TestPoliciesAreSeenAndSoArePods(t *testing.T) {
 
 // Where nobody carries policies out they are not read, and have no pods read.
 func TestPoliciesAreReadOnlyIfAskedFor(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.install(balancing, redirects)
 	s.put(balancing, "", "to-web", redirecting(object{"serviceEndpoint": podsOf("web")}))

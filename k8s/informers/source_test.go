@@ -115,6 +115,7 @@ func view(t testing.TB, w world.World, kind world.Kind) world.KindView {
 }
 
 func TestWorldShowsTheClusterOnceEveryKindIsListed(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "kubernetes", service(443))
 	s.put(endpoints, "default", "kubernetes", slice("kubernetes", "192.0.2.1"))
@@ -148,6 +149,7 @@ func TestWorldShowsTheClusterOnceEveryKindIsListed(t *testing.T) {
 
 // What a review finds in a config map is told once for each of its forms.
 func TestReviewOfAConfigMapIsToldOnceAChange(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	put := func(text string) {
 		s.put(configMaps, "kube-system", "kube-gobgp-cfg", object{"data": object{"config_bgp.toml": text, "other": fmt.Sprint(s.revision)}})
@@ -175,6 +177,7 @@ func TestReviewOfAConfigMapIsToldOnceAChange(t *testing.T) {
 }
 
 func TestChangesShowAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	r := read(t, s, fast)
 	r.until(t, "complete", complete)
@@ -188,6 +191,7 @@ func TestChangesShowAtOnce(t *testing.T) {
 }
 
 func TestADeletionSeenByTheWatchIsEvidence(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	s.put(endpoints, "default", "web-1", slice("web", "192.0.2.7"))
@@ -217,6 +221,7 @@ func TestADeletionSeenByTheWatchIsEvidence(t *testing.T) {
 
 // What went while nobody watched is absent, and nothing was seen to go.
 func TestADeletionFoundByAListIsNoEvidence(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
@@ -236,6 +241,7 @@ func TestADeletionFoundByAListIsNoEvidence(t *testing.T) {
 }
 
 func TestAWatchResumedWithoutAGapSeesDeletions(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
@@ -249,6 +255,7 @@ func TestAWatchResumedWithoutAGapSeesDeletions(t *testing.T) {
 }
 
 func TestRelistListsBesideTheWatch(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
@@ -267,6 +274,7 @@ func TestRelistListsBesideTheWatch(t *testing.T) {
 
 // What lists showed that began before does not count, be it the first of all, nor what the watch says meanwhile.
 func TestFreshWaitsForAListThatBeginsAfterwards(t *testing.T) {
+	t.Parallel()
 	for _, first := range []bool{false, true} {
 		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
 			s := newServer(t)
@@ -326,6 +334,7 @@ func TestFreshWaitsForAListThatBeginsAfterwards(t *testing.T) {
 
 // Lists that tell nothing new are twice as far apart each time, up to eight times the usual: none comes before, however often it is asked for.
 func TestListsAskedForAgainAndAgainGrowRare(t *testing.T) {
+	t.Parallel()
 	const spacing = 2 * time.Second
 	s := newServer(t)
 	now := clocktesting.NewFakeClock(time.Now())
@@ -348,6 +357,7 @@ func TestListsAskedForAgainAndAgainGrowRare(t *testing.T) {
 
 // Who asks for the first time does not wait because others asked in vain before.
 func TestWhoBeginsToAskDoesNotWaitForOthers(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	now := clocktesting.NewFakeClock(time.Now())
 	r := readBy(t, s, informers.Timing{Absent: 1000 * time.Hour, Silence: 1000 * time.Hour}, now)
@@ -369,6 +379,7 @@ func TestWhoBeginsToAskDoesNotWaitForOthers(t *testing.T) {
 }
 
 func TestBookmarksRaiseVersionAndAge(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	r := read(t, s, fast)
 	r.until(t, "complete", complete)
@@ -377,6 +388,7 @@ func TestBookmarksRaiseVersionAndAge(t *testing.T) {
 }
 
 func TestASilentWatchIsReplaced(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	quick := fast
 	quick.Silence = 50 * time.Millisecond
@@ -390,6 +402,7 @@ func TestASilentWatchIsReplaced(t *testing.T) {
 
 // A list is as old as the question, and known since the answer: what a server said may be younger than what it was asked.
 func TestAViewTellsWhenItsListWasAnswered(t *testing.T) {
+	t.Parallel()
 	const slow = 300 * time.Millisecond
 	s := newServer(t)
 	s.answer(services, func(w http.ResponseWriter, r *http.Request) {

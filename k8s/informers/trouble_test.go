@@ -29,6 +29,7 @@ func problem(w world.World, parts ...string) bool {
 
 // Too small an RBAC: one line with resource, verb and remedy, once; other kinds go on; the view is not complete.
 func TestForbiddenIsOneLineWithARemedyAndOthersGoOn(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.answer(services, refusal(403, "Forbidden", `services is forbidden: User "u" cannot list resource "services" in API group "" at the cluster scope`))
 	r := read(t, s, fast)
@@ -63,6 +64,7 @@ func (s *server) asked(path string) (n int) {
 }
 
 func TestAForbiddenWatchLeavesTheViewIncomplete(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.answer(services, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") != "" {
@@ -81,6 +83,7 @@ func TestAForbiddenWatchLeavesTheViewIncomplete(t *testing.T) {
 }
 
 func TestAnotherClusterIsNeverMixedIn(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	s.put(nodes, "", "n1", node("192.0.2.1"))
@@ -101,6 +104,7 @@ func TestAnotherClusterIsNeverMixedIn(t *testing.T) {
 }
 
 func TestWithoutIdentityNothingIsListed(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.answer(namespace, refusal(403, "Forbidden", `namespaces "kube-system" is forbidden: User "u" cannot get resource "namespaces"`))
 	s.put(services, "default", "web", service(80))
@@ -114,6 +118,7 @@ func TestWithoutIdentityNothingIsListed(t *testing.T) {
 }
 
 func TestMissingDefinitionsAreCompleteAndEmptyAndPickedUpWhenInstalled(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	r := read(t, s, fast)
 	w := r.until(t, "complete", complete)
@@ -134,6 +139,7 @@ func TestMissingDefinitionsAreCompleteAndEmptyAndPickedUpWhenInstalled(t *testin
 }
 
 func TestAnObjectThatCannotBeUsedKeepsItsLastGoodForm(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.set(func() { s.resources[pools].missing = false })
 	s.put(pools, "m", "good", pool("203.0.113.0/28"))
@@ -163,6 +169,7 @@ func TestAnObjectThatCannotBeUsedKeepsItsLastGoodForm(t *testing.T) {
 
 // Slices that belong to no Service, or hold no addresses, say nothing about anybody's endpoints.
 func TestForeignSlicesAreLeftOutAndDoNotBlind(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(endpoints, "default", "loose", object{"addressType": "IPv4", "endpoints": []any{}})
 	s.put(endpoints, "default", "names", object{"metadata": object{"labels": object{"kubernetes.io/service-name": "x"}}, "addressType": "FQDN",
@@ -177,6 +184,7 @@ func TestForeignSlicesAreLeftOutAndDoNotBlind(t *testing.T) {
 // A server that was set back and has gone beyond what we had seen of it, before anybody looked, shows it by older forms
 // of objects in a list that is not older.
 func TestAServerThatWasSetBackAndOvertookIsFoundByAList(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	old := s.put(services, "default", "web", service(80))
 	before := s.resources[services].objects["default/web"]
@@ -196,6 +204,7 @@ func TestAServerThatWasSetBackAndOvertookIsFoundByAList(t *testing.T) {
 
 // What one resource shows is so of all: the watches of the others go on as if nothing had happened.
 func TestAServerThatWasSetBackIsAskedForEverything(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	web := s.resources[services].objects["default/web"]
@@ -215,6 +224,7 @@ func TestAServerThatWasSetBackIsAskedForEverything(t *testing.T) {
 
 // A server set back is listed anew at its true version, though the watch would have been resumed in silence.
 func TestAServerThatRanBackIsShownAsItIs(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "old", service(80))
 	back := s.revision
@@ -236,6 +246,7 @@ func TestAServerThatRanBackIsShownAsItIs(t *testing.T) {
 }
 
 func TestAListOlderThanTheWatchIsNeverServedAsNew(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
@@ -258,6 +269,7 @@ func TestAListOlderThanTheWatchIsNeverServedAsNew(t *testing.T) {
 }
 
 func TestAnswersThatMakeNoSenseAreNoLists(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		with func(http.ResponseWriter, *http.Request)
 		want string
@@ -316,6 +328,7 @@ func TestAWatchThatIsNeverAnsweredIsTold(t *testing.T) {
 
 // A list asked for that fails while the watch goes on is tried again: nobody else would see that it works.
 func TestAFailedRelistDoesNotLeaveTroubleBehind(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	r := read(t, s, fast)
 	r.until(t, "complete", complete)
@@ -328,6 +341,7 @@ func TestAFailedRelistDoesNotLeaveTroubleBehind(t *testing.T) {
 
 // A server that is away is one problem, whatever was being asked of it.
 func TestAServerThatIsAwayIsOneLine(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	r := read(t, s, fast)
 	r.until(t, "complete", complete)
@@ -346,6 +360,7 @@ func TestAServerThatIsAwayIsOneLine(t *testing.T) {
 }
 
 func TestListsAreBoundedInTime(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.answer(services, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	short := fast
@@ -366,6 +381,7 @@ func TestListsAreBoundedInTime(t *testing.T) {
 
 // Where all connections break and the address leads elsewhere, versions may fit by chance: watches are resumed there.
 func TestAWatchResumedAtAnotherClusterSaysNothing(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.put(services, "default", "web", service(80))
 	r := read(t, s, fast)
@@ -382,6 +398,7 @@ func TestAWatchResumedAtAnotherClusterSaysNothing(t *testing.T) {
 
 // A line that failed for long finds that the cluster is another one. That is an answer, and the next question follows soon.
 func TestWhoFindsAnotherClusterAsksAgainSoon(t *testing.T) {
+	t.Parallel()
 	const definitions = "/apis/metallb.io/v1beta2" // only one kind is looked for there
 	s := newServer(t)
 	s.answer(definitions, refusal(503, "ServiceUnavailable", "not now"))

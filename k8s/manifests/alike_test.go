@@ -48,6 +48,7 @@ spec: {nodeName: %[5]s}
 
 // What objects share changes nothing of what they say.
 func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		like := new(alike.Table)
 		for range rapid.IntRange(2, 6).Draw(t, "files") {
@@ -60,6 +61,7 @@ func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
 }
 
 func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
+	t.Parallel()
 	like := new(alike.Table)
 	text := func(i int) []byte {
 		var b strings.Builder
@@ -83,6 +85,7 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 
 // There are as many of these as a folder has objects.
 func TestAnObjectHasRoomForItsValueAndLineOnly(t *testing.T) {
+	t.Parallel()
 	if bytes := unsafe.Sizeof(object{}); bytes > 24 {
 		t.Errorf("an object takes %d bytes, want 24 at most", bytes)
 	}

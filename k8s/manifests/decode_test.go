@@ -23,6 +23,7 @@ import (
 // TestDecodeScripts shows what manifests become: the values, without the fields at their zero value, and what is wrong
 // with them, on which line.
 func TestDecodeScripts(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/decode", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			got := decode("file", []byte(d.Input), new(alike.Table), nil)
@@ -94,6 +95,7 @@ func withoutZeros(v any) any {
 }
 
 func TestLineOfFindsTheField(t *testing.T) {
+	t.Parallel()
 	text := "# comment\nmetadata:\n  annotations:\n    fairlead.io/x: a\n  name: web\nspec:\n  externalIPs:\n  - 1\n  -   2\n  ports:\n  - name: a\n    port: 1\n  - name: b\n    port: 2\ndata:\n  config_bgp.toml: |\n    x\n"
 	d := document{line: 10, text: []byte(text)}
 	for field, want := range map[string]int{
@@ -116,6 +118,7 @@ func TestLineOfFindsTheField(t *testing.T) {
 }
 
 func TestSplitKeepsEveryLineOfEveryDocument(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]document{
 		"a: 1\n":                      {{line: 1, text: []byte("a: 1\n")}},
 		"---\na: 1\n---\nb: 2":        {{line: 1, text: []byte("\na: 1\n")}, {line: 3, text: []byte("\nb: 2")}},
@@ -139,6 +142,7 @@ func TestSplitKeepsEveryLineOfEveryDocument(t *testing.T) {
 
 // Reading five thousand Services must not take a multiple of what parsing them takes: lines are looked up on demand.
 func TestBigFileIsReadInTime(t *testing.T) {
+	t.Parallel()
 	var list strings.Builder
 	list.WriteString("apiVersion: v1\nkind: List\nitems:\n")
 	const n = 2000
@@ -157,6 +161,7 @@ func TestBigFileIsReadInTime(t *testing.T) {
 // Whatever a file was cut off at or damaged to: it is read without a crash, every problem points into the file, and no
 // object is both used and unusable.
 func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
+	t.Parallel()
 	var whole []byte
 	for _, name := range []string{"web.yaml", "nodes.yaml", "pool.yaml"} {
 		text, err := os.ReadFile("../../examples/quickstart/" + name)
@@ -197,6 +202,7 @@ func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
 }
 
 func TestAliasesThatExplodeAreRefused(t *testing.T) {
+	t.Parallel()
 	var text strings.Builder
 	text.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := range 12 {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
+	t.Parallel()
 	const file = "../../deploy/examples/addresses.yaml"
 	text, err := os.ReadFile(file)
 	if err != nil {

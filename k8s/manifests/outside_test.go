@@ -12,6 +12,7 @@ import (
 
 // A folder may hold what outside load balancers are made of; what goes from it was seen to go.
 func TestFolderHoldsOutsideLoadBalancersAndPods(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	kinds := map[world.Kind]string{
 		world.KindDriver: "lbcf.tkestack.io/v1beta1", world.KindLoadBalancer: "lbcf.tkestack.io/v1beta1", world.KindBackendGroup: "lbcf.tkestack.io/v1beta1",

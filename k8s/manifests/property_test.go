@@ -19,6 +19,7 @@ import (
 // World holds what the files last said in a readable form; and while there is trouble, nothing leaves it. Objects that
 // went while all was well are evidence, those that are missing after trouble are not.
 func TestPropertyTheWorldFollowsTheFolderAndForgetsNothing(t *testing.T) {
+	t.Parallel()
 	names := []string{"a.yaml", "b.yaml", "sub/c.yaml"}
 	testkit.Check(t, func(t *rapid.T) {
 		b := newBench()

@@ -13,6 +13,7 @@ import (
 
 // The examples that newcomers start from are whole, free of problems, and show what they promise.
 func TestQuickstartIsWhole(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	s := New(Options{FS: os.DirFS("../../examples/quickstart"), Dir: "quickstart", Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	for range 3 {

@@ -42,6 +42,7 @@ func started(t *testing.T, services ...string) *bench {
 }
 
 func TestNothingIsListedBeforeTheFirstReading(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	w := b.source.World()
 	if v, ok := w.View(world.KindService); !ok || v.Listed || v.Complete || w.Complete {
@@ -50,6 +51,7 @@ func TestNothingIsListedBeforeTheFirstReading(t *testing.T) {
 }
 
 func TestNewFileCountsOnceItStands(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("web.yaml", service("web"))
 	b.source.scan()
@@ -66,6 +68,7 @@ func TestNewFileCountsOnceItStands(t *testing.T) {
 }
 
 func TestHalfWrittenFileCountsAsItWas(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	text := service("web", "externalIPs: [203.0.113.10]", "loadBalancerIP: 203.0.113.11")
 	for end := 10; end < len(text); end += 10 {
@@ -83,6 +86,7 @@ func TestHalfWrittenFileCountsAsItWas(t *testing.T) {
 }
 
 func TestBrokenFileKeepsItsObjectsAndSaysWhere(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	b.write("web.yaml", "# one\n"+service("web")+"---\n# two\nkind: Service\n  apiVersion: v1\n")
 	b.pass(3 * time.Second)
@@ -99,6 +103,7 @@ func TestBrokenFileKeepsItsObjectsAndSaysWhere(t *testing.T) {
 }
 
 func TestFileThatWasNeverReadMakesTheViewIncomplete(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("web.yaml", service("web"))
 	b.write("bad.yaml", "a: b: c\n")
@@ -111,6 +116,7 @@ func TestFileThatWasNeverReadMakesTheViewIncomplete(t *testing.T) {
 }
 
 func TestFolderThatFailsRemovesNothing(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(*bench){
 		"missing":          func(b *bench) { b.disk.broken["."] = fs.ErrNotExist },
 		"unreadable":       func(b *bench) { b.disk.broken["."] = fs.ErrPermission },
@@ -148,6 +154,7 @@ func TestFolderThatFailsRemovesNothing(t *testing.T) {
 }
 
 func TestDeletedFileIsEvidenceAfterAWhile(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	delete(b.disk.files, "web.yaml")
 	b.pass(gone - time.Millisecond)
@@ -162,6 +169,7 @@ func TestDeletedFileIsEvidenceAfterAWhile(t *testing.T) {
 }
 
 func TestFileThatIsAwayForAMomentIsNotGone(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	for range 5 {
 		saved := b.disk.files["web.yaml"]
@@ -175,6 +183,7 @@ func TestFileThatIsAwayForAMomentIsNotGone(t *testing.T) {
 }
 
 func TestRenamedFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	b.disk.files["renamed.yaml"] = b.disk.files["web.yaml"]
 	delete(b.disk.files, "web.yaml")
@@ -189,6 +198,7 @@ func TestRenamedFileChangesNothing(t *testing.T) {
 }
 
 func TestWhatIsMissingAfterTroubleWasNotSeenToGo(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	b.disk.broken["."] = errDisk
 	b.pass(3 * time.Second)
@@ -205,6 +215,7 @@ func TestWhatIsMissingAfterTroubleWasNotSeenToGo(t *testing.T) {
 }
 
 func TestObjectDroppedFromAFileIsEvidence(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("all.yaml", service("api")+"---\n"+service("web"))
 	b.pass(3 * time.Second)
@@ -217,6 +228,7 @@ func TestObjectDroppedFromAFileIsEvidence(t *testing.T) {
 }
 
 func TestEmptiedFileKeepsItsObjects(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "comments": "# nothing\n---\n# here\n"} {
 		t.Run(name, func(t *testing.T) {
 			b := started(t, "api", "web")
@@ -231,6 +243,7 @@ func TestEmptiedFileKeepsItsObjects(t *testing.T) {
 
 // A file that is cut off may be YAML still. What a document that is no object was is not known, so that nothing went with it.
 func TestFileWithADocumentThatIsNoObjectDropsNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, problem string }{
 		"cut in the first":  {"apiVersion: v1\n", "web.yaml:1: no Kubernetes object: it has no kind (mend it, or delete it if its object shall go; until then the file counts as it was)"},
 		"cut in the second": {service("web") + "---\napiVersion: v1\n", "no Kubernetes object: it has no kind"},
@@ -260,6 +273,7 @@ func TestFileWithADocumentThatIsNoObjectDropsNothing(t *testing.T) {
 
 // Another process may have read what a file held before somebody emptied it, or cut it off: a fresh one does not know it.
 func TestFilesThatMayHaveHeldMoreMakeTheViewIncomplete(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty": "", "comments": "# nothing\n", "cut off": "apiVersion: v1\n", "cut off behind an object": service("web") + "---\nkind: Service\n",
 	} {
@@ -283,6 +297,7 @@ func TestFilesThatMayHaveHeldMoreMakeTheViewIncomplete(t *testing.T) {
 
 // Which of two definitions counts does not hang on who leads: one who has read neither before takes none, and the record stays as it is.
 func TestWhoReadsTwoDefinitionsFirstTakesNeither(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("a.yaml", service("web", "externalIPs: [203.0.113.99]"))
 	b.write("web.yaml", service("web", "externalIPs: [203.0.113.10]"))
@@ -299,6 +314,7 @@ func TestWhoReadsTwoDefinitionsFirstTakesNeither(t *testing.T) {
 
 // A file that is deleted while the folder is read is no trouble.
 func TestFileThatGoesWhileTheFolderIsReadWasDeleted(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	b.disk.vanishing = "web.yaml"
 	b.source.scan()
@@ -311,6 +327,7 @@ func TestFileThatGoesWhileTheFolderIsReadWasDeleted(t *testing.T) {
 }
 
 func TestInvalidObjectKeepsItsLastGoodForm(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("web.yaml", service("web", "externalIPs: [203.0.113.10]"))
 	b.pass(3 * time.Second)
@@ -326,6 +343,7 @@ func TestInvalidObjectKeepsItsLastGoodForm(t *testing.T) {
 }
 
 func TestObjectThatWasNeverValidIsUnusableNotAbsent(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("web.yaml", service("web", "externalIPs: [nonsense]"))
 	b.pass(3 * time.Second)
@@ -339,6 +357,7 @@ func TestObjectThatWasNeverValidIsUnusableNotAbsent(t *testing.T) {
 }
 
 func TestSecondDefinitionChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("web.yaml", service("web", "externalIPs: [203.0.113.10]"))
 	b.pass(3 * time.Second)
@@ -357,6 +376,7 @@ func TestSecondDefinitionChangesNothing(t *testing.T) {
 }
 
 func TestOnlyManifestsAreRead(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("a.yaml", service("a"))
 	b.write("deep/er/b.YML", service("b"))
@@ -370,6 +390,7 @@ func TestOnlyManifestsAreRead(t *testing.T) {
 }
 
 func TestUnknownKindsAreSaidOncePerFileAndChangeNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("a.yaml", service("a")+"---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: dx}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: dy}\n")
 	b.pass(3 * time.Second)
@@ -380,6 +401,7 @@ func TestUnknownKindsAreSaidOncePerFileAndChangeNothing(t *testing.T) {
 }
 
 func TestEditThatLeavesNoTraceIsFound(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	f := b.disk.files["web.yaml"]
 	f.Data = []byte(strings.Replace(string(f.Data), "port: 80", "port: 81", 1)) // same size, same time
@@ -391,6 +413,7 @@ func TestEditThatLeavesNoTraceIsFound(t *testing.T) {
 
 // What cannot be read is not taken for what was read before, also when it looks the same the next time.
 func TestFileThatGrewTooLargeIsNotTakenForTheOldOne(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	b.write("web.yaml", service("web")+strings.Repeat("#", maxFileBytes))
 	for range 3 {
@@ -404,6 +427,7 @@ func TestFileThatGrewTooLargeIsNotTakenForTheOldOne(t *testing.T) {
 }
 
 func TestChangedSaysWhenTheWorldChangedOnly(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	<-b.source.Changed()
 	before := b.source.World()
@@ -426,6 +450,7 @@ func TestChangedSaysWhenTheWorldChangedOnly(t *testing.T) {
 }
 
 func TestWorldDoesNotChangeUnderItsReader(t *testing.T) {
+	t.Parallel()
 	b := started(t, "api", "web")
 	w := b.source.World()
 	before := w.Clone()
@@ -440,6 +465,7 @@ func TestWorldDoesNotChangeUnderItsReader(t *testing.T) {
 
 // Everything is there once: Worlds list the very objects of files, whichever file's are in force.
 func TestObjectsInForceAreThoseOfTheNewestWorld(t *testing.T) {
+	t.Parallel()
 	b := started(t, "db", "web")
 	in := func(w world.World, file string) bool {
 		value := b.source.folder.files[file].good.objects[0].value().(*world.Service)
@@ -473,6 +499,7 @@ func find(w world.World, id world.ID) *world.Service {
 }
 
 func TestEveryProblemIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("bad.yaml", "a: b: c\n")
 	b.pass(time.Minute)
@@ -484,6 +511,7 @@ func TestEveryProblemIsLoggedOnce(t *testing.T) {
 }
 
 func TestTooManyProblemsAreCounted(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("bad.yaml", strings.Repeat("---\na: 1\n", maxProblems+5))
 	b.pass(3 * time.Second)
@@ -494,6 +522,7 @@ func TestTooManyProblemsAreCounted(t *testing.T) {
 }
 
 func TestEndpointsOfBothFormsAreEvidenceWhenTheyGo(t *testing.T) {
+	t.Parallel()
 	b := started(t, "web")
 	b.write("old.yaml", "apiVersion: v1\nkind: Endpoints\nmetadata: {name: web}\nsubsets:\n- addresses: [{ip: 10.244.1.7, nodeName: a}]\n  ports: [{port: 80}]\n")
 	b.pass(3 * time.Second)
@@ -512,6 +541,7 @@ func TestEndpointsOfBothFormsAreEvidenceWhenTheyGo(t *testing.T) {
 
 // What may be carried out by nobody is not taken in without a word: the log says so, too.
 func TestPoliciesThatNobodyCarriesOutAreSaidToBeSo(t *testing.T) {
+	t.Parallel()
 	b := newBench()
 	b.write("policy.yaml", "apiVersion: balancing.elf.io/v1beta1\nkind: LocalRedirectPolicy\nmetadata: {name: dns}\nspec:\n"+
 		"  frontend: {addressMatcher: {ip: 169.254.0.90, toPorts: [{port: \"53\", protocol: UDP}]}}\n"+

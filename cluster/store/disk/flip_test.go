@@ -95,6 +95,7 @@ func furnish(t *testing.T) (path string, files []string) {
 // Whatever bit flips of whatever file, a member begins with what it had or not at all. The log is left out: where a key of a
 // branch page is damaged bbolt ends the whole process, on a goroutine of its own. That is safe, and no test survives it.
 func TestPropertyFlippedBitIsNoticed(t *testing.T) {
+	t.Parallel()
 	whole, files := furnish(t)
 	want, err := readAll(whole)
 	if err != nil {

@@ -97,6 +97,7 @@ func check(path string) error {
 }
 
 func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	f := mustOpen(t, path)
 	first := f.Identity()
@@ -120,6 +121,7 @@ func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
 }
 
 func TestFolderRemembersTheNewestFormat(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	for _, format := range []uint32{2, 3, 1} {
 		f := mustOpen(t, path)
@@ -136,6 +138,7 @@ func TestFolderRemembersTheNewestFormat(t *testing.T) {
 }
 
 func TestFolderIsLockedAgainstASecondProcess(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	f := mustOpen(t, path)
 	defer mustClose(t, f)
@@ -144,6 +147,7 @@ func TestFolderIsLockedAgainstASecondProcess(t *testing.T) {
 }
 
 func TestFolderOfAnotherMemberIsRefused(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustClose(t, mustOpen(t, path))
 	_, err := Open(path, "b")
@@ -151,6 +155,7 @@ func TestFolderOfAnotherMemberIsRefused(t *testing.T) {
 }
 
 func TestFolderWithOtherThingsIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	other := filepath.Join(path, "photos")
 	if err := os.Mkdir(other, 0o700); err != nil {
@@ -165,6 +170,7 @@ func TestFolderWithOtherThingsIsLeftAlone(t *testing.T) {
 
 // A folder whose making was cut off at any point is made to its end by the next start.
 func TestHalfMadeFolderIsFinished(t *testing.T) {
+	t.Parallel()
 	whole := t.TempDir()
 	mustClose(t, mustOpen(t, whole))
 	raw, err := os.ReadFile(filepath.Join(whole, identityFile))
@@ -204,6 +210,7 @@ func TestHalfMadeFolderIsFinished(t *testing.T) {
 }
 
 func TestDamagedFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, path, snapshot string){
 		"identity-cut":   func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, identityFile), 10) },
 		"identity-empty": func(t *testing.T, path, _ string) { truncate(t, filepath.Join(path, identityFile), 0) },
@@ -260,6 +267,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 // Whatever page of the log is damaged, opening and reading it ends in an error or in the entries as they were stored,
 // and never in a crash of the process.
 func TestEveryDamagedPageIsSurvived(t *testing.T) {
+	t.Parallel()
 	whole := t.TempDir()
 	f := mustOpen(t, whole)
 	fill(t, f, 1, 200)
@@ -307,6 +315,7 @@ func TestEveryDamagedPageIsSurvived(t *testing.T) {
 // An older snapshot and a log that reaches back to it would do; but then something happened to the disk, and the next
 // thing that happens to it may not be noticed.
 func TestNewestSnapshotIsNotFallenBackFrom(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	f := mustOpen(t, path)
 	fill(t, f, 1, 20)
@@ -318,6 +327,7 @@ func TestNewestSnapshotIsNotFallenBackFrom(t *testing.T) {
 }
 
 func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustClose(t, mustOpen(t, path))
 	other, err := createLog(filepath.Join(path, logFile))
@@ -332,6 +342,7 @@ func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {
 }
 
 func TestOlderHalfRemovedSnapshotIsNoFault(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	f := mustOpen(t, path)
 	fill(t, f, 1, 20)
@@ -345,6 +356,7 @@ func TestOlderHalfRemovedSnapshotIsNoFault(t *testing.T) {
 }
 
 func TestUnfinishedSnapshotIsClearedAway(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir()
 	mustClose(t, mustOpen(t, path))
 	left := filepath.Join(path, snapshotsDir, "1-5-99.tmp")
@@ -358,6 +370,7 @@ func TestUnfinishedSnapshotIsClearedAway(t *testing.T) {
 }
 
 func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	path := disktest.Tmpfs(t, "1m")
 	f := mustOpen(t, path)
 	g := store.NewGuard(f.Path(), f.Stores())
@@ -390,6 +403,7 @@ func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
 }
 
 func TestReadOnlyFolderIsRefused(t *testing.T) {
+	t.Parallel()
 	path := disktest.Tmpfs(t, "4m")
 	mustClose(t, mustOpen(t, path))
 	disktest.Remount(t, path, "", syscall.MS_RDONLY)
@@ -444,6 +458,7 @@ func overwrite(t *testing.T, path string, at int64, n int) {
 
 // The kernel keeps what was looked at mapped, and counts it as memory of the process.
 func TestWhatWasLookedAtDoesNotStayMapped(t *testing.T) {
+	t.Parallel()
 	f := mustOpen(t, filepath.Join(t.TempDir(), "data"))
 	defer mustClose(t, f)
 	const entries = 20_000

@@ -38,6 +38,7 @@ const quickstart = "../../../examples/quickstart"
 // The quickstart shows a route with two next hops, an IPv6 one, and a Service that stays pending; the switch holds
 // just what the record says. A second run over the same folder takes up where the first one ended.
 func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
+	parallel(t)
 	data := filepath.Join(t.TempDir(), "data")
 	first, err := once(t, data, quickstart)
 	if err != nil {
@@ -85,6 +86,7 @@ func TestAFolderIsKnownByItsWholePath(t *testing.T) {
 }
 
 func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
+	parallel(t)
 	dir := t.TempDir()
 	entries, err := os.ReadDir(quickstart)
 	if err != nil {
@@ -111,6 +113,7 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 
 // What is left out of a manifest that is used otherwise is shown, and is no failure.
 func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
+	parallel(t)
 	manifests := t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS(quickstart)); err != nil {
 		t.Fatal(err)
@@ -143,6 +146,7 @@ spec:
 
 // Policies of client-side balancing are shown with what the group resolved them to.
 func TestPoliciesAreShown(t *testing.T) {
+	parallel(t)
 	manifests := t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS(quickstart)); err != nil {
 		t.Fatal(err)
@@ -168,6 +172,7 @@ func TestPoliciesAreShown(t *testing.T) {
 
 // A member is stopped and started from outside by name or number, and what cannot be done says why.
 func TestOrdersReachARunningDev(t *testing.T) {
+	parallel(t)
 	data := filepath.Join(t.TempDir(), "data")
 	ctx, stop := context.WithCancel(context.Background())
 	var out testkit.Log
@@ -201,6 +206,7 @@ func TestOrdersReachARunningDev(t *testing.T) {
 // The command line goes on finding the group that it found when a second dev process starts, which says how to find its own. What
 // an earlier one left behind is replaced.
 func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
+	parallel(t)
 	home := t.TempDir()
 	at := filepath.Join(home, "config", "context.yaml")
 	if err := os.Mkdir(filepath.Dir(at), 0o700); err != nil {
@@ -252,6 +258,14 @@ func TestASecondDevLeavesTheContextToTheFirst(t *testing.T) {
 	endFirst()
 	if _, err := os.Lstat(at); err == nil {
 		t.Error("the link is left behind")
+	}
+}
+
+// parallel is t.Parallel without the race detector: GoBGP writes variables of its package whenever a speaker starts.
+func parallel(t *testing.T) {
+	t.Helper()
+	if !testkit.RaceDetector {
+		t.Parallel()
 	}
 }
 

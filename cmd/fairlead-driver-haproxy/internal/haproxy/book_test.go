@@ -32,6 +32,7 @@ func shut(t *testing.T, b *Book) {
 }
 
 func TestABookIsWhatWasSavedLast(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "servers.json")
 	b := open(t, path)
 	b.put(drawn("web", "192.0.2.1:80"), wish{weight: 0, maxConn: 9})
@@ -57,6 +58,7 @@ func TestABookIsWhatWasSavedLast(t *testing.T) {
 
 // All that was noted before a Save is in the file after it, also when many save at once.
 func TestSavingAtOnceLosesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "servers.json")
 	b := open(t, path)
 	var wait sync.WaitGroup
@@ -76,6 +78,7 @@ func TestSavingAtOnceLosesNothing(t *testing.T) {
 }
 
 func TestABookBelongsToOneDriver(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "servers.json")
 	b := open(t, path)
 	defer shut(t, b)
@@ -86,6 +89,7 @@ func TestABookBelongsToOneDriver(t *testing.T) {
 
 // A file that no driver wrote ends the start, with what to do.
 func TestAStrangeBookIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty": "", "no-json": "servers", "newer": `{"format":2}`, "other": `{"name":"x"}`,
 		"bad-address": `{"format":1,"servers":[{"backend":"web","address":"example.com:80"}]}`,

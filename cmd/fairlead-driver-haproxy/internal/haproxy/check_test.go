@@ -13,6 +13,7 @@ import (
 // Health checks that are asked for, asked for otherwise, and not any more: a server is added anew where HAProxy can do it
 // no other way, never while it has connections, and all else that was asked for waits with it.
 func TestHealthChecksChangeWhereNobodyIsCutOff(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	k := drawn("web", someAddresses[0])

@@ -37,6 +37,7 @@ func newDriver(t *testing.T, m *model) *Driver {
 }
 
 func TestTheModelPassesTheConformanceTest(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(kit.NewHandler(newDriver(t, newModel()), kit.HandlerOptions{}))
 	defer server.Close()
 	report, err := kit.Test(t.Context(), kit.TestOptions{URL: server.URL, LBSpec: webhook.Map{"backend": "web"}})
@@ -47,6 +48,7 @@ func TestTheModelPassesTheConformanceTest(t *testing.T) {
 
 // §3.4, §3.5: only a backend that HAProxy has can be a load balancer, and it has no attributes.
 func TestLoadBalancersAreBackendsThatHAProxyHas(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, newModel())
 	for _, c := range []struct {
 		spec, attributes webhook.Map
@@ -79,6 +81,7 @@ func TestLoadBalancersAreBackendsThatHAProxyHas(t *testing.T) {
 
 // §3.7: what is on a backend is deregistered, and never goes because a LoadBalancer object does.
 func TestDeletingALoadBalancerDeletesNothing(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	k := drawn("web", someAddresses[0])
@@ -102,6 +105,7 @@ func drawn(backend, address string) key {
 
 // §3.11: where there is no backend, nothing is registered.
 func TestDeregisteringFromABackendThatIsGoneSucceeds(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	k := drawn("web", someAddresses[0])
@@ -134,6 +138,7 @@ func TestDeregisteringFromABackendThatIsGoneSucceeds(t *testing.T) {
 
 // What an operator took off by hand stays off while HAProxy lives: only what HAProxy itself forgot is put back.
 func TestOnlyWhatHAProxyForgotIsPutBack(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	k := drawn("web", someAddresses[0])
@@ -155,6 +160,7 @@ func TestOnlyWhatHAProxyForgotIsPutBack(t *testing.T) {
 
 // Users hear HAProxy's words about servers that it does not take, which is certain: nothing was done.
 func TestWhatHAProxyRefusesFails(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, newModel())
 	a, err := d.EnsureBackend(t.Context(), request(drawn("fixed", someAddresses[0]), wish{weight: 1}, false))
 	if err != nil || a.Status != webhook.Fail || !strings.Contains(a.Msg, "must use a dynamic load balancing") {
@@ -164,6 +170,7 @@ func TestWhatHAProxyRefusesFails(t *testing.T) {
 
 // Where the socket lets the driver look but change nothing, both calls fail, and nothing is forgotten.
 func TestASocketOfALowLevelFails(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	k := drawn("web", someAddresses[0])
@@ -185,6 +192,7 @@ func TestASocketOfALowLevelFails(t *testing.T) {
 }
 
 func TestACallWhoseCallerIsGoneDoesNothing(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -213,6 +221,7 @@ func (s *sick) Ask(ctx context.Context, line string) (string, error) {
 }
 
 func TestHealthIsWhetherHAProxyCanBeChanged(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	s := &sick{model: newModel(), command: "show cli level", says: "admin\n\n"}
 	d := newDriver(t, s.model)
@@ -239,6 +248,7 @@ func TestHealthIsWhetherHAProxyCanBeChanged(t *testing.T) {
 
 // §3.9: pods have their own address, services the node port on the node.
 func TestAddressesOfPodsAndServices(t *testing.T) {
+	t.Parallel()
 	service := json.RawMessage(`{"spec":{"ports":[{"port":80,"protocol":"UDP","nodePort":30053},{"port":80,"protocol":"TCP","nodePort":30080},{"port":81}]}}`)
 	node := func(port int32, addresses ...webhook.NodeAddress) webhook.GenerateBackendAddrRequest {
 		return webhook.GenerateBackendAddrRequest{ServiceBackend: &webhook.ServiceBackend{

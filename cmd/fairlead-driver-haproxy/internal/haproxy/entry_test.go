@@ -15,6 +15,7 @@ import (
 )
 
 func TestNamesOfBackendsCannotBecomeCommands(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"web", "web-1", "WEB_1.example:443", strings.Repeat("a", 255)} {
 		if got, err := parseBackend(webhook.Map{"backend": good}); err != nil || got != good {
 			t.Errorf("%q: %q, %v", good, got, err)
@@ -31,6 +32,7 @@ func TestNamesOfBackendsCannotBecomeCommands(t *testing.T) {
 }
 
 func TestAddressesAreOfServers(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1:80", "[2001:db8::1]:80": "[2001:db8::1]:80", "[2001:DB8:0::1]:80": "[2001:db8::1]:80",
 		"[::ffff:192.0.2.1]:80": "192.0.2.1:80",
@@ -48,6 +50,7 @@ func TestAddressesAreOfServers(t *testing.T) {
 
 // Two addresses never share a server, and names are ones that HAProxy takes.
 func TestPropertyNamesTellAddressesApart(t *testing.T) {
+	t.Parallel()
 	address := func(t *rapid.T, label string) netip.AddrPort {
 		bytes := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 18, 255}), 16, 16).Draw(t, label)
 		ip := netip.AddrFrom16([16]byte(bytes))
@@ -68,6 +71,7 @@ func TestPropertyNamesTellAddressesApart(t *testing.T) {
 }
 
 func TestParametersAreHeldToHAProxysBounds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		in   webhook.Map
 		want wish
@@ -95,6 +99,7 @@ func TestParametersAreHeldToHAProxysBounds(t *testing.T) {
 }
 
 func TestMarksAreLettersAndDigits(t *testing.T) {
+	t.Parallel()
 	if m, err := ParseMark("edge2"); err != nil || m.name(netip.MustParseAddrPort("[2001:db8::1]:80")) != "edge2-2001:db8::1_80" {
 		t.Errorf("%q, %v", m, err)
 	}

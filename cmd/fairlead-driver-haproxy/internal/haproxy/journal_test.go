@@ -32,6 +32,7 @@ func saved(t *testing.T, path string) string {
 
 // A crash after any Save, in the middle of the next one, leaves the book as it was saved.
 func TestPropertyACrashCostsNoSave(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "book-")
 		if err != nil {
@@ -102,6 +103,7 @@ func TestPropertyACrashCostsNoSave(t *testing.T) {
 
 // A crash after the file was written anew and before its journal was leaves a journal of an older file.
 func TestAJournalOfAnotherEditionIsOfNoUse(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "servers.json")
 	b := open(t, path)
 	k := drawn("web", "192.0.2.1:80")
@@ -135,6 +137,7 @@ func TestAJournalOfAnotherEditionIsOfNoUse(t *testing.T) {
 
 // What could not be appended is written with the next Save, which writes all anew.
 func TestAJournalThatFailsIsBegunAnew(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "servers.json")
 	b := open(t, path)
 	put := func(port int) error {
@@ -169,6 +172,7 @@ func TestAJournalThatFailsIsBegunAnew(t *testing.T) {
 }
 
 func TestAJournalIsBounded(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "servers.json")
 	b := open(t, path)
 	for i := range 30_000 {

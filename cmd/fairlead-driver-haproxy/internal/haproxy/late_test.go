@@ -30,6 +30,7 @@ func caller(t *testing.T, d *Driver) func(name webhook.Name, attempt string) str
 
 // The answer to a call that was under way for too long is Fail, whatever it asks for.
 func TestCallsThatComeLateAreRefused(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	call := caller(t, d)
@@ -57,6 +58,7 @@ func TestCallsThatComeLateAreRefused(t *testing.T) {
 
 // A call that was refused was not carried out: it makes no other call late.
 func TestRefusedCallsMakeNoneLate(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	call := caller(t, newDriver(t, m))
 	m.fault = func() fault { return unreachable }
@@ -70,6 +72,7 @@ func TestRefusedCallsMakeNoneLate(t *testing.T) {
 }
 
 func TestTheMemoryOfAttemptsIsBounded(t *testing.T) {
+	t.Parallel()
 	a := newAttempts(2)
 	at := func(attempt string) context.Context {
 		var out context.Context

@@ -14,6 +14,7 @@ import (
 // §3.3: whatever befalls each of the exchanges with HAProxy that a call needs, Fail means that nothing was done, and Succ that it
 // is so. Asked again, it is done.
 func TestEveryMishapIsToldTruly(t *testing.T) {
+	t.Parallel()
 	k, want := drawn("web", "192.0.2.1:80"), wish{weight: 5, maxConn: 9}
 	befores := map[string]*served{
 		"absent": nil, "other": {address: k.address, weight: 1}, "drained": {address: k.address, weight: 5, admin: forcedDrain},

@@ -26,6 +26,7 @@ func recorded(t *testing.T, file string) string {
 }
 
 func TestRealServersAreRead(t *testing.T) {
+	t.Parallel()
 	words, table := splitState(recorded(t, "servers-2.6.txt"))
 	if words != "No such server." {
 		t.Errorf("the commands before said %q", words)
@@ -52,6 +53,7 @@ func TestRealServersAreRead(t *testing.T) {
 
 // Columns have names since newer releases add some.
 func TestServersOfOtherReleasesAreRead(t *testing.T) {
+	t.Parallel()
 	const header = "1\n# be_id be_name srv_name srv_addr srv_port srv_uweight srv_new srv_admin_state srv_check_state srv_agent_port srv_time_since_last_change\n"
 	got, err := parseServers(header + "3 web a 192.0.2.1 80 7 ? 1 6 25 65\n\n")
 	want := Server{Backend: "web", Name: "a", Address: netip.MustParseAddrPort("192.0.2.1:80"), Weight: 7, Admin: 1, Check: 6, Interval: 2500 * time.Millisecond, Since: 65 * time.Second}
@@ -72,6 +74,7 @@ func TestServersOfOtherReleasesAreRead(t *testing.T) {
 }
 
 func TestRealBackendsAndProcessesAreRead(t *testing.T) {
+	t.Parallel()
 	if got, err := parseBackends(recorded(t, "backends-2.6.txt")); err != nil || !slices.Equal(got, []string{"web", "empty"}) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -91,6 +94,7 @@ func TestRealBackendsAndProcessesAreRead(t *testing.T) {
 
 // HAProxy's answers are read, or refused: there is nothing that ends the driver.
 func TestPropertyWhateverHAProxySaysIsReadOrRefused(t *testing.T) {
+	t.Parallel()
 	real := recorded(t, "servers-2.6.txt")
 	testkit.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, len(real)).Draw(t, "from")

@@ -24,6 +24,7 @@ import (
 // theirs and ours: servers of others are as the others left them, Fail changed nothing, Succ is so, and after everything was asked
 // once more ours are exactly those that were asked for (§3.10, §3.11, §3.14).
 func TestPropertyOursAreAsAskedAndOthersAsTheyWere(t *testing.T) {
+	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		w := newHistory(t)
 		defer os.RemoveAll(w.dir)

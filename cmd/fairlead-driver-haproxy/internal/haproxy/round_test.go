@@ -64,6 +64,7 @@ func (w *history) together(t *rapid.T) {
 
 // Calls that wait while another is carried out share one look and one line of commands; each hears of its own server.
 func TestCallsThatComeAtTheSameTimeShareALook(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	const n = 100
@@ -105,6 +106,7 @@ func TestCallsThatComeAtTheSameTimeShareALook(t *testing.T) {
 
 // A call that follows from an old look is done right although somebody changed the server meanwhile.
 func TestAnOldLookMisleadsNobody(t *testing.T) {
+	t.Parallel()
 	k := drawn("web", "192.0.2.1:80")
 	for name, hand := range map[string]func(*model){
 		"deleted": func(m *model) { delete(m.servers, ours(k)) },
@@ -138,6 +140,7 @@ func TestAnOldLookMisleadsNobody(t *testing.T) {
 
 // What somebody has who leads ends nobody else's call, and a call whose caller goes before it is begun never is.
 func TestACallerThatGoesTakesNobodyWithIt(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	d := newDriver(t, m)
 	gone, leave := context.WithCancel(t.Context())

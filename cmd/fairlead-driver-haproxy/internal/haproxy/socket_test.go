@@ -46,6 +46,7 @@ func listen(t *testing.T, serve func(line string, conn net.Conn)) Socket {
 }
 
 func TestAnExchangeIsALineAndAllThatComesBack(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("3 web server\n", 100_000)
 	s := listen(t, func(line string, conn net.Conn) { _, _ = io.WriteString(conn, line+long) })
 	if got, err := s.Ask(t.Context(), "show info; show backend"); err != nil || got != "show info; show backend\n"+long {
@@ -54,6 +55,7 @@ func TestAnExchangeIsALineAndAllThatComesBack(t *testing.T) {
 }
 
 func TestASocketWithoutHAProxyIsUnreachable(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]Socket{"none": Socket(filepath.Join(t.TempDir(), "s")), "a-file": Socket(os.Args[0])} {
 		if _, err := s.Ask(t.Context(), "show info"); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), string(s)) {
 			t.Errorf("%s: %v", name, err)
@@ -63,6 +65,7 @@ func TestASocketWithoutHAProxyIsUnreachable(t *testing.T) {
 
 // Once HAProxy may have read a command, nobody claims that it did not.
 func TestAnExchangeThatBreaksLeavesOpenWhatHappened(t *testing.T) {
+	t.Parallel()
 	s := listen(t, func(string, net.Conn) {})
 	if _, err := s.Ask(t.Context(), "del server web/a"); err == nil || errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "del server") {
 		t.Errorf("an HAProxy that hangs up: %v", err)
