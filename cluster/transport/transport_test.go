@@ -115,12 +115,7 @@ func TestConnectionsAreBoundedAndPlacesComeBack(t *testing.T) {
 	if got := len(b.layer.accepted()); got > maxConns {
 		t.Fatalf("%d connections are open, at most %d may be", got, maxConns)
 	}
-	deadline := time.Now().Add(testkit.Patience)
-	for heartbeat(a, b) != nil { // the silent ones lose their places when their time is up
-		if time.Now().After(deadline) {
-			t.Fatal("no place came back")
-		}
-	}
+	testkit.Eventually(t, "the silent ones lose their places, for their time is up", func() error { return heartbeat(a, b) })
 }
 
 func TestListenRefusesServerConfigWithoutClientCertificates(t *testing.T) {

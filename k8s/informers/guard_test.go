@@ -62,20 +62,14 @@ func (j *judge) once() leader.Verdict {
 
 func (j *judge) until(what string, ok func(leader.Verdict) bool) leader.Verdict {
 	j.t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
-		v := j.once()
-		if ok(v) {
-			return v
+	var v leader.Verdict
+	testkit.Eventually(j.t, what, func() error {
+		if v = j.once(); !ok(v) {
+			return fmt.Errorf("%+v", v)
 		}
-		if time.Now().After(deadline) {
-			j.t.Fatalf("never %s: %+v", what, v)
-		}
-		select {
-		case <-j.r.Changed():
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+		return nil
+	})
+	return v
 }
 
 // lists waits until a kind was listed n times more, judging all along.

@@ -150,14 +150,10 @@ func TestARealAPIServer(t *testing.T) {
 		poolsOf := d.Resource(schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "ipaddresspools"}).Namespace("default")
 		made := &unstructured.Unstructured{Object: object{"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
 			"metadata": object{"name": "first"}, "spec": object{"addresses": []any{"203.0.113.0/28"}}}}
-		deadline := time.Now().Add(testkit.Patience)
-		for {
-			if _, err = poolsOf.Create(ctx, made, metav1.CreateOptions{}); err == nil || time.Now().After(deadline) {
-				break
-			}
-			<-time.After(50 * time.Millisecond)
-		}
-		check(err)
+		testkit.Eventually(t, "the definition takes effect", func() error {
+			_, err := poolsOf.Create(ctx, made, metav1.CreateOptions{})
+			return err
+		})
 		r.until(t, "a pool", func(w world.World) bool { return len(w.Pools) == 1 && w.Complete })
 		check(poolsOf.Delete(ctx, "first", metav1.DeleteOptions{}))
 		w := r.until(t, "without it", func(w world.World) bool { return len(w.Pools) == 0 })

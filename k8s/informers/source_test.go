@@ -74,20 +74,14 @@ func readWith(t testing.TB, s *server, o informers.Options) *reading {
 // until polls the World for a condition.
 func (r *reading) until(t testing.TB, what string, ok func(w world.World) bool) world.World {
 	t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
-		w := r.World()
-		if ok(w) {
-			return w
+	var w world.World
+	testkit.Eventually(t, what, func() error {
+		if w = r.World(); !ok(w) {
+			return fmt.Errorf("%+v\n%s", w, r.log)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("never %s: %+v\n%s", what, w, r.log)
-		}
-		select {
-		case <-r.Changed():
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+		return nil
+	})
+	return w
 }
 
 func complete(w world.World) bool { return w.Complete }

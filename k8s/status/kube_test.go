@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,17 +129,14 @@ func (r *real) get(name string) *corev1.Service {
 // eventually waits until a Service is as it shall be.
 func (r *real) eventually(what, name string, good func(*corev1.Service) bool) *corev1.Service {
 	r.t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
-		o := r.get(name)
-		if good(o) {
-			return o
+	var o *corev1.Service
+	testkit.Eventually(r.t, name+": "+what, func() error {
+		if o = r.get(name); !good(o) {
+			return fmt.Errorf("%+v\n%s", o.Status, r.log.String())
 		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: %s never came; it is %+v\n%s", name, what, o.Status, r.log.String())
-		}
-		time.Sleep(10 * time.Millisecond) // between two looks
-	}
+		return nil
+	})
+	return o
 }
 
 // eventuallyAll waits until all Services are as they shall be.
@@ -369,20 +367,28 @@ func twoControllersRest(t *testing.T, r *real) {
 	}
 }
 
+// says waits until the log has a text.
+func (r *real) says(text string) {
+	r.t.Helper()
+	testkit.Eventually(r.t, "the log says "+strconv.Quote(text), func() error {
+		if log := r.log.String(); !strings.Contains(log, text) {
+			return errors.New(log)
+		}
+		return nil
+	})
+}
+
 // event waits for an Event as `kubectl describe` finds it.
 func (r *real) event(name, reason string) corev1.Event {
 	r.t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
-		e, err := r.find(name, reason)
-		if err == nil {
-			return e
+	var e corev1.Event
+	testkit.Eventually(r.t, name+": Event "+reason, func() (err error) {
+		if e, err = r.find(name, reason); err != nil {
+			return fmt.Errorf("%w\n%s", err, r.log.String())
 		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: no Event %s (%v)\n%s", name, reason, err, r.log.String())
-		}
-		time.Sleep(20 * time.Millisecond) // between two looks
-	}
+		return nil
+	})
+	return e
 }
 
 // find looks for such an Event.
@@ -567,13 +573,7 @@ func leastAccount(t *testing.T, r *real) {
 	name := r.service()
 	address := r.announce(name)
 	r.lead(account, ours)
-	deadline := time.Now().Add(testkit.Patience)
-	for !strings.Contains(r.log.String(), "let the account patch services/status") {
-		if time.Now().After(deadline) {
-			t.Fatalf("the missing permission is not told:\n%s", r.log.String())
-		}
-		time.Sleep(10 * time.Millisecond) // between two looks
-	}
+	r.says("let the account patch services/status")
 	if _, err := r.Client().RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -592,13 +592,7 @@ func serverAway(t *testing.T, r *real) {
 	name := r.service()
 	r.Kill()
 	address := r.announce(name)
-	deadline := time.Now().Add(testkit.Patience)
-	for !strings.Contains(r.log.String(), "status not written") {
-		if time.Now().After(deadline) {
-			t.Fatal("a server that is away is not told")
-		}
-		time.Sleep(10 * time.Millisecond) // between two looks
-	}
+	r.says("status not written")
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -74,22 +74,15 @@ func (b *bench) source(t testing.TB, from string) *informers.Source {
 // agrees waits until a source shows what the model holds.
 func (b *bench) agrees(t testing.TB, s *informers.Source) {
 	t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
+	testkit.Eventually(t, "the source agrees with the server", func() error {
 		w, same := s.World(), false
 		var truth world.World
 		b.do(func() { truth = b.truth(t); same = sameObjects(w, truth) && w.Cluster == b.Cluster() })
-		if same && w.Complete {
-			return
+		if !same || !w.Complete {
+			return fmt.Errorf("complete %v, problems %v\nsource %+v\nserver %+v", w.Complete, w.Problems, w.Services, truth.Services)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("never agreed: complete %v, problems %v\nsource %+v\nserver %+v", w.Complete, w.Problems, w.Services, truth.Services)
-		}
-		select {
-		case <-s.Changed():
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 // step changes something, as users, kubelets and controllers do.

@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -78,22 +79,19 @@ func (b *bench) project(t *testing.T, r *record) {
 // shows waits until the status of a Service shows an address and nothing else.
 func (b *bench) shows(t *testing.T, name, address string) {
 	t.Helper()
-	deadline := time.Now().Add(testkit.Patience)
-	for {
+	testkit.Eventually(t, name+" shows its address and nothing else", func() error {
 		var have string
 		b.do(func() {
 			for _, in := range b.Get("Service", "default", name).(*corev1.Service).Status.LoadBalancer.Ingress {
 				have += in.IP + " "
 			}
 		})
-		if strings.TrimSpace(have) == address {
-			return
+		if strings.TrimSpace(have) != address {
+			b.pass(50 * time.Millisecond)
+			return fmt.Errorf("%q, not %q", have, address)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s shows %q, not %q", name, have, address)
-		}
-		b.pass(50 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // The real projector writes status and Events to the model, through conflicts, lost answers and other managers.
@@ -138,17 +136,15 @@ func TestTheRealProjectorWritesToTheModel(t *testing.T) {
 		}
 	})
 	b.shows(t, "api", "203.0.113.2")
-	deadline := time.Now().Add(testkit.Patience)
-	for announced := false; !announced; b.pass(50 * time.Millisecond) {
+	testkit.Until(t, "an Event tells of it", func() (announced bool) {
+		b.pass(50 * time.Millisecond)
 		b.do(func() {
 			for _, o := range b.List("Event") {
 				announced = announced || o.(*eventsv1.Event).Reason == status.EventAnnounced
 			}
 		})
-		if time.Now().After(deadline) {
-			t.Fatal("no Event")
-		}
-	}
+		return announced
+	})
 	b.do(func() {
 		if len(b.refused) > 0 {
 			t.Errorf("refused %+v", b.refused)

@@ -261,11 +261,14 @@ func (f *FRR) weights(prefix netip.Prefix) map[netip.Addr]float64 {
 // Wait waits for a condition, and fails the test if it does not come.
 func (f *FRR) Wait(what string, condition func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); !condition(); {
-		if time.Now().After(deadline) {
-			summary, _ := f.ask("show bgp summary")
-			f.t.Fatalf("waited in vain for %s; bgpd has\n%s", what, summary)
+	testkit.Eventually(f.t, what, func() error {
+		if condition() {
+			return nil
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		summary, err := f.ask("show bgp summary")
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("bgpd has\n%s", summary)
+	})
 }
