@@ -37,7 +37,7 @@ func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
 		members[address], seeds = o, append(seeds, address)
 	}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
-		t.FirstStep = time.Hour
+		t.FirstStep, t.Silence = time.Hour, testkit.Patience // a machine that stands still for half a second is no member that is silent
 	}})
 	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	p := pair{node: n, followed: members[n.Status().Member]}
