@@ -3,7 +3,6 @@
 package cabundle_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/cabundle"
 	"fairlead.io/fairlead/k8s/client"
 )
@@ -144,7 +144,7 @@ func (c *turns) After(time.Duration) <-chan time.Time {
 }
 
 func TestTroubleIsSaidOnce(t *testing.T) {
-	var log bytes.Buffer
+	var log testkit.Log
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &server{stored: ours("theirs"), status: http.StatusForbidden}
 	keeper(t, s, cabundle.Options{Clock: &turns{5, cancel}, Log: slog.New(slog.NewTextHandler(&log, nil))}).Run(ctx)

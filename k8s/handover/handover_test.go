@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/handover"
 )
 
@@ -85,7 +86,7 @@ func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("connection refused")
 		w := &cluster{now: answer{err: away}}
-		var log strings.Builder
+		var log testkit.Log
 		registry := prometheus.NewRegistry()
 		c, err := handover.New(handover.Options{Look: w.look, Logger: slog.New(slog.NewTextHandler(&log, nil)), Registerer: registry})
 		if err != nil {

@@ -3,7 +3,6 @@
 package keep
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,6 +15,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // thing is an object: a text.
@@ -74,9 +75,9 @@ type clock struct{}
 func (clock) Now() time.Time                         { return time.Now() }
 func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-func lead(t *testing.T, s *server, ours func() bool) (k *Keeper[string, *thing, string], logs *bytes.Buffer) {
+func lead(t *testing.T, s *server, ours func() bool) (k *Keeper[string, *thing, string], logs *testkit.Log) {
 	t.Helper()
-	logs = &bytes.Buffer{}
+	logs = &testkit.Log{}
 	k, err := New(Config[string, *thing, string]{
 		What: "things", Allow: "let the account patch things", Store: s.store, Desk: s, Clock: clock{}, Ours: ours,
 		Log: slog.New(slog.NewTextHandler(logs, nil)),

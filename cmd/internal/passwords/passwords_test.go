@@ -35,7 +35,7 @@ const fromSecret = "Secret/metallb-system/tor"
 func named() []string { return []string{fromSecret} }
 
 func TestPasswordFromASecretCountsUntilThereIsAnotherOne(t *testing.T) {
-	var log strings.Builder
+	var log testkit.Log
 	v := &vault{data: map[string][]byte{"password": []byte("one\n")}}
 	k := New(Options{Named: named, Secrets: v.read, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	has := func(want bgp.Secret) {
@@ -131,7 +131,7 @@ func TestPropertyThePasswordIsTheOneReadLast(t *testing.T) {
 		return bgp.Secret(text)
 	}
 	testkit.Check(t, func(rt *rapid.T) {
-		var log strings.Builder
+		var log testkit.Log
 		folder := t.TempDir()
 		o := Options{Named: named, Folder: folder, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		v := &vault{err: errors.New("away")}

@@ -3,7 +3,6 @@
 package kit_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,6 +24,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/dataplane/driver/kit"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // serve runs a driver until the test ends, or the function is called, and gives where.
@@ -56,7 +56,7 @@ func TestServedDriversAskCallersWhoTheyAre(t *testing.T) {
 	if err != nil || token != "open sesame" {
 		t.Fatalf("%q, %v", token, err)
 	}
-	var log bytes.Buffer
+	var log testkit.Log
 	o := kit.ServerOptions{Cert: cert, Key: key, ClientCA: cert}
 	o.Token, o.Log = token, slog.New(slog.NewTextHandler(&log, nil))
 	address, end := serve(t, o)
