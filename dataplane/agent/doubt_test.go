@@ -68,11 +68,11 @@ func TestAgentStaysWhereNoMemberHasAQuorum(t *testing.T) {
 	p := newPair(t, nil)
 	p.other.alone.Store(true)
 	before := p.node.Status().Member
-	beaten := p.other.beaten.Load()
-	testkit.Until(t, "the agent is told so", func() bool { return p.other.beaten.Load() > beaten+1 })
+	testkit.Until(t, "the agent knows it of the other member", func() bool { return p.node.KnowsWithoutQuorum(p.address) })
 	p.followed.alone.Store(true)
-	beaten = p.followed.beaten.Load()
-	testkit.Until(t, "many heartbeats are answered so", func() bool { return p.followed.beaten.Load() > beaten+5 })
+	testkit.Until(t, "and of the one that it follows", func() bool { return p.node.KnowsWithoutQuorum(before) })
+	beaten := p.followed.beaten.Load()
+	testkit.Until(t, "many more heartbeats are answered so", func() bool { return p.followed.beaten.Load() > beaten+5 })
 	if now := p.node.Status().Member; now != before {
 		t.Errorf("moved from %s to %s", before, now)
 	}
