@@ -31,11 +31,16 @@ type Node struct {
 // Node makes a ready Node with these InternalIPs, and renews its lease until Silence, Delete or the cluster's end.
 // Labels may be nil.
 func (c *Cluster) Node(ctx context.Context, name string, labels map[string]string, addresses ...netip.Addr) (*Node, error) {
-	_, err := c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	return c.NodeWith(ctx, metav1.ObjectMeta{Name: name, Labels: labels}, addresses...)
+}
+
+// NodeWith is Node of one that has these metadata, annotations with them, from the start.
+func (c *Cluster) NodeWith(ctx context.Context, meta metav1.ObjectMeta, addresses ...netip.Addr) (*Node, error) {
+	_, err := c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("make Node %s: %w", name, err)
+		return nil, fmt.Errorf("make Node %s: %w", meta.Name, err)
 	}
-	n := &Node{Name: name, cluster: c}
+	n := &Node{Name: meta.Name, cluster: c}
 	if err := n.SetAddresses(ctx, addresses...); err != nil {
 		return nil, err
 	}
@@ -46,7 +51,7 @@ func (c *Cluster) Node(ctx context.Context, name string, labels map[string]strin
 		return nil, err
 	}
 	if err := n.renew(ctx); err != nil {
-		return nil, fmt.Errorf("make Lease of Node %s: %w", name, err)
+		return nil, fmt.Errorf("make Lease of Node %s: %w", meta.Name, err)
 	}
 	beating, silence := context.WithCancel(c.ctx)
 	n.silence = silence
