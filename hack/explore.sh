@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Looks for what nobody knows yet, for as long as the first argument says (10m): properties with draws that nobody had, fuzz targets,
-# the race detector with other schedules, and worlds of fresh seeds. Each find is kept as a regression, with the command that repeats it,
+# Looks for what nobody knows yet, for as long as the first argument says (10m): properties with draws that nobody had, or that
+# do not repeat them, fuzz targets, the race detector with other schedules, and worlds of fresh seeds. Each find is kept as a regression, with the command that repeats it,
 # and makes this end red. It never decides whether a change may land: chance would. Whoever hands in something large runs it before, and
 # deploy/ci/nightly.yaml every night.
 set -euo pipefail
@@ -57,26 +57,61 @@ fuzz() {
 	done
 }
 
-# races runs packages with goroutines under the race detector, with one to eight processors, in an order of this run's.
-races() {
+# drawn tells in a file what the properties of a package draw with so many processors.
+drawn() {
+	rm -rf "$work/draws" && mkdir "$work/draws"
+	(cd "$1" && FAIRLEAD_DRAWS=$work/draws FAIRLEAD_TEST_FAST=1 GOMAXPROCS=$2 "$work/repeats.test" -test.timeout 10m) >"$work/log" 2>&1 &&
+		find "$work/draws" -type f -exec cat {} + | sort >"$3"
+}
+
+# repeats has properties draw a dozen times, with other numbers of processors: what they draw must not depend on what else happens, or a red
+# run would not be red again.
+repeats() {
 	local end=$((SECONDS + $1)) packages pkg procs
+	mapfile -t packages < <(with 'testkit\.Check' | shuf)
+	for pkg in "${packages[@]}"; do
+		[ $SECONDS -lt $end ] || return 0
+		say "whether properties of $pkg draw the same each time"
+		go test -c -o "$work/repeats.test" "$pkg" || { found "repeats: go vet $pkg" && continue; }
+		drawn "$pkg" 1 "$work/first" || true # what fails here fails again
+		for procs in 1 2 3 8 1 2 3 8 1 2 3 8; do
+			drawn "$pkg" "$procs" "$work/again" && diff "$work/first" "$work/again" >"$work/log" || {
+				cat "$work/log"
+				found "repeats of $pkg: FAIRLEAD_DRAWS=FOLDER GOMAXPROCS=$procs go test -count=1 $pkg, several times: the lines in FOLDER differ"
+				break
+			}
+		done
+	done
+}
+
+# races runs packages with goroutines under the race detector, with one to eight processors, in orders of this run's, each as often as its
+# share of the time allows: some faults show in one run of a thousand.
+races() {
+	local end=$((SECONDS + $1)) packages pkg procs until seed
 	mapfile -t packages < <(with '\bgo func|sync\.' | shuf)
 	for pkg in "${packages[@]}"; do
 		[ $SECONDS -lt $end ] || return 0
-		procs=$((1 + $(random) % 8))
+		go test -race -c -o "$work/race.test" "$pkg" || { found "races: go vet $pkg" && continue; }
+		procs=$((1 + $(random) % 8)) until=$((SECONDS + $1 / ${#packages[@]}))
 		say "$pkg under the race detector, GOMAXPROCS=$procs"
-		FAIRLEAD_TEST_FAST=1 GOMAXPROCS=$procs timeout "$((end - SECONDS + 60))" go test -race -short -count=1 -shuffle on "$pkg" >"$work/log" 2>&1 || {
-			[ $? -ne 124 ] || return 0
-			cat "$work/log"
-			found "races of $pkg: GOMAXPROCS=$procs go test -race -short -count=1 -shuffle $(sed -n 's/^-test.shuffle //p' "$work/log" | head -1) $pkg"
-		}
+		while :; do
+			seed=$(random)
+			(cd "$pkg" && FAIRLEAD_TEST_FAST=1 GOMAXPROCS=$procs GORACE=atexit_sleep_ms=50 "$work/race.test" -test.short \
+				-test.shuffle "$seed" -test.failfast -test.timeout 10m) >"$work/log" 2>&1 || {
+				cat "$work/log"
+				found "races of $pkg: FAIRLEAD_TEST_FAST=1 GOMAXPROCS=$procs go test -race -short -count=20 -failfast -shuffle $seed $pkg"
+				break
+			}
+			[ $SECONDS -lt $until ] || break
+		done
 	done
 }
 
 # worlds plays seeds that nobody has tried.
 worlds() { FRESH="${1}s" FIRST=$(random) hack/sim.sh fresh || found "worlds: see above, and sim/testdata/regressions"; }
 
-properties $((total * 3 / 10))
+properties $((total * 2 / 10))
+repeats $((total / 10))
 fuzz $((total / 10))
 races $((total * 2 / 10))
 make --no-print-directory build
