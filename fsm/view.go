@@ -26,8 +26,8 @@ func (s *State) publish(touched map[Table]bool) {
 	if v := s.view.Load(); v != nil {
 		before = v.rows
 	}
-	s.view.Store(&View{rows: s.rows.freeze(before, touched), applied: s.applied, digest: s.digest, published: s.published})
-	s.waiters.wake(s.published, touched)
+	v := &View{rows: s.rows.freeze(before, touched), applied: s.applied, digest: s.digest, published: s.published}
+	s.waiters.publish(s.published, touched, func() { s.view.Store(v) })
 }
 
 // Only is the view as if the tables that are not named were empty. Whoever compares it with later ones, or waits with it, holds no more of

@@ -19,12 +19,15 @@ func newWaiters() *waiters {
 	return &waiters{changed: map[Table]uint64{}, next: make(chan struct{})}
 }
 
-func (w *waiters) wake(at uint64, touched map[Table]bool) {
+// publish has a view shown, and wakes those who wait for the tables that it touched. Whoever reads that view finds them told as changed: were it
+// shown before, one could read it, ask whether anything changed, be told that nothing did, and overlook the change for ever.
+func (w *waiters) publish(at uint64, touched map[Table]bool, show func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	show()
 	if len(touched) == 0 {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for t := range touched {
 		w.changed[t] = at
 	}
