@@ -30,7 +30,8 @@ func newService(t *testing.T, g *grouptest.Group) *Service {
 	t.Helper()
 	s, err := New(Options{
 		Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Barrier: g.Barrier, Log: slog.New(slog.DiscardHandler),
-		Tuning: Tuning{Look: 2 * time.Millisecond, Behind: 100 * time.Millisecond, Alone: time.Second},
+		// A machine that stands still for a while makes no member one that is behind, or alone.
+		Tuning: Tuning{Look: 2 * time.Millisecond, Behind: testkit.Patience, Alone: testkit.Patience, Doubt: testkit.Patience},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +176,7 @@ func TestMemberThatIsBehindTheAgentSaysSo(t *testing.T) {
 	t.Parallel()
 	g, _ := furnished(t, 1)
 	s := newService(t, g)
+	s.o.Tuning.Behind = 100 * time.Millisecond
 	runs(t, s)
 	stream, err := client(t, s).Sync(t.Context(), &fairleadv1.SyncRequest{Node: "n1", Boot: "b1", Have: &fairleadv1.Revision{Epoch: 1, Index: 999}})
 	if err != nil {
@@ -190,11 +192,11 @@ func TestMemberThatIsBehindTheAgentSaysSo(t *testing.T) {
 func TestAgentWithNothingIsServedWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	g, _ := furnished(t, 1)
-	s := newService(t, g)
-	runs(t, s)
-	api := client(t, s)
 	g.Change(func(k *grouptest.Knobs) { k.Behind = cluster.ErrNotLeader })
-	stream, err := api.Sync(t.Context(), &fairleadv1.SyncRequest{Node: "n1", Boot: "b1"})
+	hasty := newService(t, g)
+	hasty.o.Tuning.Behind = 100 * time.Millisecond
+	runs(t, hasty)
+	stream, err := client(t, hasty).Sync(t.Context(), &fairleadv1.SyncRequest{Node: "n1", Boot: "b1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +204,9 @@ func TestAgentWithNothingIsServedWhatIsCommitted(t *testing.T) {
 	if stream.Receive() || !errors.Is(stream.Err(), admin.NotReady) {
 		t.Errorf("served: %v", stream.Err())
 	}
+	s := newService(t, g)
+	runs(t, s)
+	api := client(t, s)
 	open(t, api, "b1", desired.RevisionMessage(g.Read().Revision())) // it knows what it acted on
 	g.Change(func(k *grouptest.Knobs) { k.Behind = nil })
 	open(t, api, "b1", nil)
