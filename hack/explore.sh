@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Looks for what nobody knows yet, for as long as the first argument says (10m): properties with draws that nobody had, or that
-# do not repeat them, fuzz targets, the race detector with other schedules, and worlds of fresh seeds. Each find is kept as a regression, with the command that repeats it,
-# and makes this end red. It never decides whether a change may land: chance would. Whoever hands in something large runs it before, and
-# deploy/ci/nightly.yaml every night.
+# Looks for what nobody knows yet, for as long as the first argument says (10m): properties with draws that nobody had, properties that do
+# not repeat their draws, fuzz targets, the race detector with other schedules, and worlds of fresh seeds. Each find is told with the command
+# that repeats it, and makes this end red; what properties, fuzz targets and worlds found is kept as a regression. It never decides whether a
+# change may land: chance would. Whoever hands in something large runs it before, and deploy/ci/nightly.yaml every night.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds_of() {
