@@ -27,6 +27,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -127,10 +128,14 @@ func startLogging(t *testing.T, c config.Agent, log *slog.Logger) *started {
 
 func startOver(t *testing.T, c config.Agent, e node.Edges, log *slog.Logger) *started {
 	t.Helper()
-	p, err := node.Open(c, e, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var p *node.Process
+	testkit.Until(t, "the agent's ports", func() bool { // a speaker of another test that looks for its connection holds all sockets, closed ones too, for a moment
+		var err error
+		if p, err = node.Open(c, e, log); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	var ended error
