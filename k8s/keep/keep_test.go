@@ -155,14 +155,12 @@ func TestNothingIsWrittenToAnotherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.want("x")
+		s.busy = true // before the loop looks for the first time
 		lead(t, s, func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return !s.busy
 		})
-		s.mu.Lock()
-		s.busy = true
-		s.mu.Unlock()
 		time.Sleep(time.Hour)
 		before := s.count()
 		s.mu.Lock()
