@@ -415,3 +415,23 @@ func TestHostsSayWhereTheyAre(t *testing.T) {
 		t.Errorf("17 addresses: %v", err)
 	}
 }
+
+// Of two streams of one host the later one counts: the earlier one, which ends and may not have noticed yet, takes nothing back.
+func TestEarlierStreamOfAHostTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t, 1)
+	g.Apply(t, &fsm.RegisterHost{ID: "n1", Admit: true})
+	s := newService(t, g)
+	runs(t, s)
+	said := func(at string) hostFacts { return hostFacts{boot: "b1", at: []netip.Addr{netip.MustParseAddr(at)}} }
+	later := said("198.51.100.8")
+	g.Apply(t, &fsm.RegisterHost{ID: "n1", Boot: "b1", Addresses: later.at})
+	facts := said("198.51.100.7")
+	earlier := &stream{s: s, node: "n1", boot: "b1", host: &facts, registered: true}
+	if err := earlier.checkBoot(t.Context(), update{known: true, boot: "b1", facts: later}); !errors.Is(err, admin.NotReady) {
+		t.Errorf("the earlier one ends with %v", err)
+	}
+	if h, _ := fsm.Get[*fsm.Host](g.Read(), fsm.TableHosts, "n1"); !factsOfHost(h).equal(later) {
+		t.Errorf("it is at %v", h.Addresses)
+	}
+}

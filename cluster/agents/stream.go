@@ -217,6 +217,9 @@ func (st *stream) checkBoot(ctx context.Context, u update) error {
 	case st.isAs(u):
 		st.registered = true
 		return st.checkCarries(ctx)
+	case st.registered && st.host != nil && u.boot == st.boot:
+		why := "its host came anew since, and said other things of itself"
+		return &admin.Refusal{Code: admin.NotReady, What: "serve this host", Why: why, Remedy: "the newer stream is served"}
 	case st.registered && u.boot != "" && u.boot != st.boot:
 		why := "its node is registered under another boot, " + string(u.boot)
 		return &admin.Refusal{Code: admin.Stopped, What: "serve this node", Why: why, Remedy: "run one agent on a node, and give no two machines one node's name"}
