@@ -180,6 +180,9 @@ func TestPropertyNodesAggregateTogether(t *testing.T) {
 				lost = s.speakAs("n2")
 			}
 			v := s.Read()
+			if _, there := fsm.Get[*fsm.Node](v, fsm.TableNodes, "n2"); !there {
+				lost = nil // who removes it says that its sessions are over
+			}
 			shares.Follow(v)
 			var all, others []bgp.Path
 			for _, id := range nodes {
