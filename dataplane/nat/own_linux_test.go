@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +112,7 @@ func TestForeignChangesAreHeardOfAndPutRight(t *testing.T) {
 			l.want("repaired", l.client, "tcp", at(vip4, 80), "served")
 		})
 	}
+	heard := hears(t, l.nat)
 	repairs := valueOf(t, l.nat.metrics.repairs)
 	l.node.Feed(foreignTables, "nft", "-f", "-")
 	for i := range 10 {
@@ -121,6 +123,28 @@ func TestForeignChangesAreHeardOfAndPutRight(t *testing.T) {
 	if now := valueOf(t, l.nat.metrics.repairs); now != repairs+1 {
 		t.Errorf("%v repairs, want one", now-repairs)
 	}
+	testkit.Until(t, "the kernel's word", func() bool { return heard.Load() > 0 })
+	if n := heard.Load(); n != 1 { // the kernel tells in order
+		t.Errorf("%d changes are heard of, want one", n)
+	}
+}
+
+// hears counts what is heard of from now on until the test ends.
+func hears(t *testing.T, n *NAT) *atomic.Int64 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var heard atomic.Int64
+	heard.Store(-1)
+	ended := make(chan error, 1)
+	go func() { ended <- n.edge.Watch(ctx, func() { heard.Add(1) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Until(t, "somebody to listen", func() bool { return heard.Load() >= 0 })
+	return &heard
 }
 
 // What is found missing when a change is made is put right by that change.
