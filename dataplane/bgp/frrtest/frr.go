@@ -98,7 +98,7 @@ func (f *FRR) text(neighbors []birdtest.Neighbor) string {
 			asn = 65000
 		}
 		for _, line := range []string{
-			fmt.Sprintf("remote-as %d", asn), fmt.Sprintf("port %d", n.Port), "timers 1 3", "timers connect 1",
+			fmt.Sprintf("remote-as %d", asn), fmt.Sprintf("port %d", n.Port), "timers 10 30", "timers connect 1",
 			"disable-connected-check", "update-source " + f.Address().String(),
 		} {
 			fmt.Fprintf(&b, " neighbor %s %s\n", n.Address, line)
