@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
 // reader is a BGP neighbour that takes the time of every UPDATE and sends none. Members dial it.
@@ -100,32 +100,36 @@ func (r *reader) session(conn net.Conn) error {
 	if !ok {
 		return fmt.Errorf("message of type %d before OPEN", message.Header.Type)
 	}
-	if err := errors.Join(send(conn, r.open()), send(conn, wire.NewBGPKeepAliveMessage())); err != nil {
+	ours, err := r.open()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(send(conn, ours), send(conn, wire.NewBGPKeepAliveMessage())); err != nil {
 		return err
 	}
 	stop := make(chan struct{})
 	defer close(stop)
 	r.wg.Go(func() { keepAlive(conn, stop) })
-	options := &wire.MarshallingOption{AddPath: map[wire.RouteFamily]wire.BGPAddPathMode{wire.RF_IPv4_UC: wire.BGP_ADD_PATH_RECEIVE}}
+	options := &wire.MarshallingOption{AddPath: map[wire.Family]wire.BGPAddPathMode{wire.RF_IPv4_UC: wire.BGP_ADD_PATH_RECEIVE}}
 	for {
 		message, err := receive(conn, options)
 		if err != nil {
 			return err
 		}
 		if u, ok := message.Body.(*wire.BGPUpdate); ok {
-			r.take(open.ID.String(), u, time.Now())
+			r.take(open.ID, u, time.Now())
 		}
 	}
 }
 
 // open offers IPv4 with ADD-PATH, and help with restarts, as switches do.
-func (r *reader) open() *wire.BGPMessage {
+func (r *reader) open() (*wire.BGPMessage, error) {
 	caps := []wire.ParameterCapabilityInterface{
 		wire.NewCapMultiProtocol(wire.RF_IPv4_UC), wire.NewCapFourOctetASNumber(r.asn),
 		wire.NewCapAddPath([]*wire.CapAddPathTuple{wire.NewCapAddPathTuple(wire.RF_IPv4_UC, wire.BGP_ADD_PATH_RECEIVE)}),
 		wire.NewCapGracefulRestart(false, false, 0, nil),
 	}
-	return wire.NewBGPOpenMessage(uint16(r.asn), readerHold, "192.0.2.9",
+	return wire.NewBGPOpenMessage(uint16(r.asn), readerHold, netip.AddrFrom4([4]byte{192, 0, 2, 9}),
 		[]wire.OptionParameterInterface{wire.NewOptionParameterCapability(caps)})
 }
 
@@ -144,13 +148,12 @@ func keepAlive(conn net.Conn, stop <-chan struct{}) {
 	}
 }
 
-func (r *reader) take(id string, u *wire.BGPUpdate, at time.Time) {
-	speaker, _ := netip.ParseAddr(id) // an OPEN has no other
+func (r *reader) take(speaker netip.Addr, u *wire.BGPUpdate, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tell := func(prefixes []*wire.IPAddrPrefix, withdrawn bool) {
+	tell := func(prefixes []wire.PathNLRI, withdrawn bool) {
 		for _, p := range prefixes {
-			prefix, _ := netip.ParsePrefix(p.String())
+			prefix, _ := netip.ParsePrefix(p.NLRI.String())
 			select {
 			case r.wants[prefix] <- update{speaker, withdrawn, at}:
 			default: // nobody asks, or has heard enough

@@ -33,7 +33,7 @@ var gobgp = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "gobgp")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/osrg/gobgp/v3/cmd/gobgp").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/osrg/gobgp/v4/cmd/gobgp").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
 	return path, nil

@@ -24,7 +24,7 @@ import (
 var programs = map[string]string{
 	"bin/fairlead":                "fairlead.io/fairlead/cmd/fairlead",
 	"bin/fairlead-driver-haproxy": "fairlead.io/fairlead/cmd/fairlead-driver-haproxy",
-	"bin/gobgp":                   "github.com/osrg/gobgp/v3/cmd/gobgp", // users of the old system know it
+	"bin/gobgp":                   "github.com/osrg/gobgp/v4/cmd/gobgp", // users of the old system know it
 }
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -35,10 +35,10 @@ const nobody = "255.255.255.255/32"
 // It does so in one step, so that no path is ever exported under half of them.
 func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) error {
 	terms, sets := s.terms.policy()
-	accept := api.RouteAction_ACCEPT
+	accept := api.RouteAction_ROUTE_ACTION_ACCEPT
 	err := s.server.SetPolicies(ctx, &api.SetPoliciesRequest{
 		DefinedSets: append(sets, neighborSet(demotedSet, demoted), &api.DefinedSet{
-			DefinedType: api.DefinedType_NEIGHBOR, Name: unnumberedSet, List: []string{linkLocal},
+			DefinedType: api.DefinedType_DEFINED_TYPE_NEIGHBOR, Name: unnumberedSet, List: []string{linkLocal},
 		}),
 		Policies: []*api.Policy{terms, {
 			Name:       everyMED,
@@ -47,7 +47,7 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 			Name: selfAsNextHop,
 			Statements: []*api.Statement{{
 				Name:       selfAsNextHop,
-				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Name: unnumberedSet}},
+				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: unnumberedSet}},
 				Actions:    &api.Actions{Nexthop: &api.NexthopAction{Self: true}},
 			}},
 		}, {
@@ -61,10 +61,10 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 			Name: demote,
 			Statements: []*api.Statement{{
 				Name:       demote,
-				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Name: demotedSet}},
+				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: demotedSet}},
 				Actions: &api.Actions{
 					RouteAction: accept,
-					Med:         &api.MedAction{Type: api.MedAction_MOD, Value: int64(bgp.DemotionMED)},
+					Med:         &api.MedAction{Type: api.MedAction_TYPE_MOD, Value: int64(bgp.DemotionMED)},
 					LocalPref:   &api.LocalPrefAction{Value: bgp.DemotedLocalPref}, // GoBGP sends it to iBGP peers only
 				},
 			}},
@@ -80,7 +80,7 @@ func (s *Speaker) installPolicies(ctx context.Context, demoted []netip.Addr) err
 // what is sent of them has one always. GoBGP takes adding 0 for setting it to 0.
 func addMED(n int64) *api.Statement {
 	return &api.Statement{
-		Name: fmt.Sprintf("%s%+d", everyMED, n), Actions: &api.Actions{Med: &api.MedAction{Type: api.MedAction_MOD, Value: n}},
+		Name: fmt.Sprintf("%s%+d", everyMED, n), Actions: &api.Actions{Med: &api.MedAction{Type: api.MedAction_TYPE_MOD, Value: n}},
 	}
 }
 
@@ -90,18 +90,18 @@ func neighborSet(name string, peers []netip.Addr) *api.DefinedSet {
 	for _, a := range peers {
 		list = append(list, netip.PrefixFrom(a, a.BitLen()).String())
 	}
-	return &api.DefinedSet{DefinedType: api.DefinedType_NEIGHBOR, Name: name, List: list}
+	return &api.DefinedSet{DefinedType: api.DefinedType_DEFINED_TYPE_NEIGHBOR, Name: name, List: list}
 }
 
 // assignPolicies names the policies for each direction, once; installPolicies changes what they do.
 func (s *Speaker) assignPolicies(ctx context.Context) error {
 	for _, a := range []*api.PolicyAssignment{
 		{
-			Name: globalRIB, Direction: api.PolicyDirection_IMPORT, DefaultAction: api.RouteAction_REJECT,
+			Name: globalRIB, Direction: api.PolicyDirection_POLICY_DIRECTION_IMPORT, DefaultAction: api.RouteAction_ROUTE_ACTION_REJECT,
 			Policies: []*api.Policy{{Name: importOwn}},
 		},
 		{
-			Name: globalRIB, Direction: api.PolicyDirection_EXPORT, DefaultAction: api.RouteAction_ACCEPT,
+			Name: globalRIB, Direction: api.PolicyDirection_POLICY_DIRECTION_EXPORT, DefaultAction: api.RouteAction_ROUTE_ACTION_ACCEPT,
 			Policies: []*api.Policy{{Name: everyMED}, {Name: selfAsNextHop}, {Name: exportTerms}, {Name: demote}},
 		},
 	} {
@@ -116,7 +116,7 @@ func (s *Speaker) assignPolicies(ctx context.Context) error {
 func (s *Speaker) listDemoted(ctx context.Context) ([]netip.Addr, error) {
 	var out []netip.Addr
 	var failed error
-	req := &api.ListDefinedSetRequest{DefinedType: api.DefinedType_NEIGHBOR, Name: demotedSet}
+	req := &api.ListDefinedSetRequest{DefinedType: api.DefinedType_DEFINED_TYPE_NEIGHBOR, Name: demotedSet}
 	err := s.server.ListDefinedSet(ctx, req, func(d *api.DefinedSet) {
 		for _, entry := range d.GetList() {
 			if entry == nobody {

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -44,24 +43,21 @@ type faults struct {
 }
 
 // notice takes in what GoBGP logs about a peer, and tells of a fault that is another one than before.
-func (f *faults) notice(msg string, fields gobgplog.Fields, log *slog.Logger) {
-	address, err := netip.ParseAddr(fmt.Sprint(fields["Key"]))
+func (f *faults) notice(event string, about attributes, log *slog.Logger) {
+	address, err := netip.ParseAddr(about["Key"].String())
 	if err != nil {
 		return
 	}
 	var now Fault
-	switch msg {
+	switch event {
 	case "Peer Up":
-	case "received notification":
-		code, _ := fields["Code"].(uint8)
-		subcode, _ := fields["Subcode"].(uint8)
-		now = faultOf(code, subcode, true)
-	case "sent notification":
-		e, ok := fields["Data"].(*wire.MessageError)
-		if !ok || e.TypeCode == wire.BGP_ERROR_CEASE {
+	case "received notification", "sent notification":
+		code, subcode := about.octet("Code"), about.octet("Subcode")
+		received := event == "received notification"
+		if !received && code == wire.BGP_ERROR_CEASE {
 			return // we took leave
 		}
-		now = faultOf(e.TypeCode, e.SubTypeCode, false)
+		now = faultOf(code, subcode, received)
 	default:
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -45,7 +45,7 @@ func (s *Speaker) links(peers map[netip.Addr]*api.Peer, now time.Time) ([]bgp.Li
 	open := map[netip.Addr]bool{}
 	for a, p := range peers {
 		session := s.sessions[a]
-		if session == nil && p.GetState().GetSessionState() != api.PeerState_ESTABLISHED {
+		if session == nil && p.GetState().GetSessionState() != api.PeerState_SESSION_STATE_ESTABLISHED {
 			continue
 		}
 		open[a] = true

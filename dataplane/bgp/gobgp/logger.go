@@ -4,12 +4,10 @@ package gobgp
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
-
-	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
 )
 
 // serializeFailed is what GoBGP says, as a warning and nowhere else, when it drops an UPDATE that it cannot write.
@@ -25,7 +23,7 @@ var quiet = map[string]bool{
 	"No matching path for withdraw found, may be path was not installed into table": true, // a refused path of a peer
 }
 
-// logger gives GoBGP's messages to a slog.Logger, and counts those that should have been errors.
+// logger is where GoBGP logs. It passes messages on, counts those that should have been errors, and learns faults of sessions from them.
 type logger struct {
 	log      *slog.Logger
 	dropped  atomic.Uint64 // UPDATEs that GoBGP could not write
@@ -33,42 +31,70 @@ type logger struct {
 	faults   faults
 }
 
-// Panic and Fatal do not end the process: several members live in it. GoBGP's callers of both go on.
-func (l *logger) Panic(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
-func (l *logger) Fatal(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
-func (l *logger) Error(msg string, f gobgplog.Fields) { l.write(slog.LevelError, msg, f) }
-func (l *logger) Info(msg string, f gobgplog.Fields)  { l.write(slog.LevelInfo, msg, f) }
-func (l *logger) Debug(msg string, f gobgplog.Fields) { l.write(slog.LevelDebug, msg, f) }
+// attributes are what a message of GoBGP is about, by its own keys.
+type attributes map[string]slog.Value
 
-func (l *logger) Warn(msg string, f gobgplog.Fields) {
-	switch msg {
+// octet is a number that a NOTIFICATION has one byte for; 0 if it is not there.
+func (a attributes) octet(key string) uint8 {
+	if v := a[key].Resolve(); v.Kind() == slog.KindInt64 {
+		return uint8(v.Int64())
+	}
+	return 0
+}
+
+// observe takes in a message, and gives the level under which to pass it on.
+func (l *logger) observe(level slog.Level, event string, about attributes) slog.Level {
+	switch event {
 	case serializeFailed:
 		l.dropped.Add(1)
 	case passwordFailed:
 		l.unsigned.Add(1)
 	}
-	l.write(slog.LevelWarn, msg, f)
+	l.faults.notice(event, about, l.log)
+	if quiet[event] {
+		return slog.LevelDebug
+	}
+	return level
 }
 
-func (l *logger) write(level slog.Level, msg string, fields gobgplog.Fields) {
-	l.faults.notice(msg, fields, l.log)
-	if quiet[msg] {
-		level = slog.LevelDebug
-	}
-	if !l.log.Enabled(context.Background(), level) {
-		return
-	}
-	attrs := make([]slog.Attr, 0, len(fields)+1)
-	for k, v := range fields {
-		attrs = append(attrs, slog.String(attrKey(k), fmt.Sprint(v)))
-	}
-	slices.SortFunc(attrs, func(a, b slog.Attr) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
+// handler gives GoBGP's messages to its logger. Errors: none.
+type handler struct {
+	*logger
+	bound []slog.Attr // that all messages bear
+}
+
+// Enabled lets messages that faults are learnt from pass, whether anybody reads them or not.
+func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo || h.log.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.logger, slices.Concat(h.bound, attrs)}
+}
+
+// WithGroup implements slog.Handler. GoBGP has no groups.
+func (h handler) WithGroup(string) slog.Handler { return h }
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	attrs := slices.Clone(h.bound)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
 	})
-	l.log.LogAttrs(context.Background(), level, "gobgp", append([]slog.Attr{slog.String("event", msg)}, attrs...)...)
+	about := make(attributes, len(attrs))
+	for i, a := range attrs {
+		about[a.Key] = a.Value
+		attrs[i] = slog.String(attrKey(a.Key), a.Value.String())
+	}
+	level := h.observe(r.Level, r.Message, about)
+	if !h.log.Enabled(ctx, level) {
+		return nil
+	}
+	slices.SortFunc(attrs, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
+	h.log.LogAttrs(ctx, level, "gobgp", append([]slog.Attr{slog.String("event", r.Message)}, attrs...)...)
+	return nil
 }
 
 // attrKey translates the keys of GoBGP that have a name of ours.
@@ -84,21 +110,4 @@ func attrKey(k string) string {
 		return "err"
 	}
 	return k
-}
-
-// SetLevel does nothing: the level is the slog.Logger's.
-func (l *logger) SetLevel(gobgplog.LogLevel) {}
-
-// GetLevel lets GoBGP skip building messages that nobody reads.
-func (l *logger) GetLevel() gobgplog.LogLevel {
-	ctx := context.Background()
-	switch {
-	case l.log.Enabled(ctx, slog.LevelDebug):
-		return gobgplog.DebugLevel
-	case l.log.Enabled(ctx, slog.LevelInfo):
-		return gobgplog.InfoLevel
-	case l.log.Enabled(ctx, slog.LevelWarn):
-		return gobgplog.WarnLevel
-	}
-	return gobgplog.ErrorLevel
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -29,7 +29,7 @@ import (
 )
 
 // managed starts a speaker that only dials, with the API, and a client of the API.
-func managed(t *testing.T, address string) (*Speaker, api.GobgpApiClient) {
+func managed(t *testing.T, address string) (*Speaker, api.GoBgpServiceClient) {
 	t.Helper()
 	s, err := New(Config{ASN: 65000, RouterID: addr("192.0.2.1"), Management: address, Logger: testLogger(t, "speaker")})
 	if err != nil {
@@ -39,7 +39,7 @@ func managed(t *testing.T, address string) (*Speaker, api.GobgpApiClient) {
 	return s, client(t, address)
 }
 
-func client(t *testing.T, address string) api.GobgpApiClient {
+func client(t *testing.T, address string) api.GoBgpServiceClient {
 	t.Helper()
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		network, where := "tcp", address
@@ -55,7 +55,7 @@ func client(t *testing.T, address string) api.GobgpApiClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return api.NewGobgpApiClient(conn)
+	return api.NewGoBgpServiceClient(conn)
 }
 
 func loopback(t *testing.T) string {
@@ -98,7 +98,7 @@ func seesNoPassword(t *testing.T, address string) {
 	if len(got) != 1 || got[0].GetPeer().GetConf().GetNeighborAddress() != "127.0.0.9" || strings.Contains(fmt.Sprint(got), secret) {
 		t.Errorf("neighbours are %v", got)
 	}
-	paths, err := c.ListPath(t.Context(), &api.ListPathRequest{Family: &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST}})
+	paths, err := c.ListPath(t.Context(), &api.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST}})
 	table := list(t, paths, err)
 	if len(table) != 1 || table[0].GetDestination().GetPrefix() != vip || len(table[0].GetDestination().GetPaths()) != 2 {
 		t.Errorf("table is %v", table)
@@ -116,11 +116,8 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 	address := loopback(t)
 	s, c := managed(t, address)
 	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1))})
-	p, err := encodePath(path("203.0.113.99/32", hop2), 65000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.AddPath(t.Context(), &api.AddPathRequest{TableType: api.TableType_GLOBAL, Path: p})
+	p := &api.Path{Family: apiFamily(bgp.IPv4), Nlri: &api.NLRI{Nlri: &api.NLRI_Prefix{Prefix: &api.IPAddressPrefix{Prefix: "203.0.113.99", PrefixLen: 32}}}}
+	_, err := c.AddPath(t.Context(), &api.AddPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Path: p})
 	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "AddPath: refused") || !strings.Contains(err.Error(), "`fairlead get peers`") {
 		t.Errorf("adding a path: %v", err)
 	}
@@ -139,10 +136,10 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 		defer cancel()
 		if !streams {
 			// An empty message of any kind is no byte.
-			return conn.Invoke(ctx, "/apipb.GobgpApi/"+method, &api.GetBgpRequest{}, &api.AddPathResponse{})
+			return conn.Invoke(ctx, "/"+api.GoBgpService_ServiceDesc.ServiceName+"/"+method, &api.GetBgpRequest{}, &api.AddPathResponse{})
 		}
 		desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-		stream, err := conn.NewStream(ctx, desc, "/apipb.GobgpApi/"+method)
+		stream, err := conn.NewStream(ctx, desc, "/"+api.GoBgpService_ServiceDesc.ServiceName+"/"+method)
 		if err != nil {
 			return err
 		}
@@ -163,10 +160,10 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	for _, m := range api.GobgpApi_ServiceDesc.Methods {
+	for _, m := range api.GoBgpService_ServiceDesc.Methods {
 		check(m.MethodName, false)
 	}
-	for _, m := range api.GobgpApi_ServiceDesc.Streams {
+	for _, m := range api.GoBgpService_ServiceDesc.Streams {
 		check(m.StreamName, true)
 	}
 	if asked < 10 || refused < 30 {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -68,7 +68,7 @@ func (s *Speaker) observe(ctx context.Context, only []netip.Prefix) (bgp.Observe
 		if look == nil {
 			continue
 		}
-		paths, err := s.listPaths(ctx, api.TableType_GLOBAL, "", f, look...)
+		paths, err := s.listPaths(ctx, api.TableType_TABLE_TYPE_GLOBAL, "", f, look...)
 		if err != nil {
 			return out, fmt.Errorf("list %s paths: %w", f, err)
 		}
@@ -111,7 +111,7 @@ const readBackAtOnce = 256
 // readBack calls visit once with each prefix of a family that paths are of or that GoBGP announces, and with its paths there, which
 // visit must not keep. Those of paths are asked for some at a time; only if GoBGP has others besides, all of it is listed at once.
 func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths bgp.Paths, visit func(netip.Prefix, []bgp.Path)) error {
-	there, err := s.server.GetTable(ctx, &api.GetTableRequest{TableType: api.TableType_GLOBAL, Family: apiFamily(f)})
+	there, err := s.server.GetTable(ctx, &api.GetTableRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: apiFamily(f)})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths bgp.Paths, v
 			absent[prefix] = true
 		}
 		if left > 0 {
-			err := s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, some, func(prefix netip.Prefix, now []bgp.Path) {
+			err := s.eachPrefix(ctx, api.TableType_TABLE_TYPE_GLOBAL, "", f, some, func(prefix netip.Prefix, now []bgp.Path) {
 				if absent[prefix] {
 					delete(absent, prefix)
 					left--
@@ -140,7 +140,7 @@ func (s *Speaker) readBack(ctx context.Context, f bgp.Family, paths bgp.Paths, v
 	if left == 0 {
 		return nil
 	}
-	return s.eachPrefix(ctx, api.TableType_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
+	return s.eachPrefix(ctx, api.TableType_TABLE_TYPE_GLOBAL, "", f, nil, func(prefix netip.Prefix, now []bgp.Path) {
 		if !paths.Has(prefix) {
 			visit(prefix, now)
 		}

@@ -8,8 +8,9 @@ import (
 	"net/netip"
 	"slices"
 
-	api "github.com/osrg/gobgp/v3/api"
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -19,6 +20,13 @@ func apiFamily(f bgp.Family) *api.Family {
 		return &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST}
 	}
 	return &api.Family{Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST}
+}
+
+func wireFamily(f bgp.Family) wire.Family {
+	if f == bgp.IPv4 {
+		return wire.RF_IPv4_UC
+	}
+	return wire.RF_IPv6_UC
 }
 
 // bandwidthOne is the link bandwidth of a weight of 1, in bytes per second.
@@ -37,18 +45,19 @@ func encodeWeight(weight, asn uint32) wire.PathAttributeInterface {
 	})
 }
 
-// encodePath makes a path of the table of a GoBGP of an AS. Attributes go as bytes, which is half the work of messages in messages.
-func encodePath(p bgp.Path, asn uint32) (*api.Path, error) {
-	family := bgp.FamilyOf(p.Prefix.Addr())
-	nlri := encodePrefix(p.Prefix)
-	attrs := []wire.PathAttributeInterface{wire.NewPathAttributeOrigin(originCode(p.Origin))}
+// encodePath makes a path of the table of a GoBGP of an AS.
+func encodePath(p bgp.Path, asn uint32) (*apiutil.Path, error) {
+	nlri, err := wire.NewIPAddrPrefix(p.Prefix)
+	if err != nil {
+		return nil, fmt.Errorf("encode path %s: %w", p, err)
+	}
+	hop, err := encodeNextHop(p, nlri)
+	if err != nil {
+		return nil, fmt.Errorf("encode path %s: %w", p, err)
+	}
+	attrs := []wire.PathAttributeInterface{wire.NewPathAttributeOrigin(originCode(p.Origin)), hop}
 	if p.MED != 0 { // nearly none have one, and the export policy says 0 for the others
 		attrs = append(attrs, wire.NewPathAttributeMultiExitDisc(p.MED))
-	}
-	if family == bgp.IPv4 {
-		attrs = append(attrs, wire.NewPathAttributeNextHop(p.NextHop.String()))
-	} else {
-		attrs = append(attrs, wire.NewPathAttributeMpReachNLRI(p.NextHop.String(), []wire.AddrPrefixInterface{nlri}))
 	}
 	if p.LocalPref != 0 {
 		attrs = append(attrs, wire.NewPathAttributeLocalPref(p.LocalPref))
@@ -66,30 +75,19 @@ func encodePath(p bgp.Path, asn uint32) (*api.Path, error) {
 	if large := withTag(p); len(large) > 0 {
 		c := make([]*wire.LargeCommunity, len(large))
 		for i, v := range large {
-			c[i] = &wire.LargeCommunity{ASN: v.Global, LocalData1: v.Local1, LocalData2: v.Local2}
+			c[i] = wire.NewLargeCommunity(v.Global, v.Local1, v.Local2)
 		}
 		attrs = append(attrs, wire.NewPathAttributeLargeCommunities(c))
 	}
-	out := &api.Path{Family: apiFamily(family), Identifier: p.PathID}
-	var err error
-	if out.NlriBinary, err = nlri.Serialize(); err != nil {
-		return nil, fmt.Errorf("encode path %s: %w", p, err)
-	}
-	for _, a := range attrs {
-		b, err := a.Serialize()
-		if err != nil {
-			return nil, fmt.Errorf("encode path %s: %w", p, err)
-		}
-		out.PattrsBinary = append(out.PattrsBinary, b)
-	}
-	return out, nil
+	return &apiutil.Path{Family: wireFamily(bgp.FamilyOf(p.Prefix.Addr())), Nlri: nlri, RemoteID: p.PathID, Attrs: attrs}, nil
 }
 
-func encodePrefix(p netip.Prefix) wire.AddrPrefixInterface {
-	if p.Addr().Is4() {
-		return wire.NewIPAddrPrefix(uint8(p.Bits()), p.Addr().String())
+// encodeNextHop gives the attribute that says where packets go (RFC 4271 §5.1.3, RFC 4760 §3).
+func encodeNextHop(p bgp.Path, nlri wire.NLRI) (wire.PathAttributeInterface, error) {
+	if p.Prefix.Addr().Is4() {
+		return wire.NewPathAttributeNextHop(p.NextHop)
 	}
-	return wire.NewIPv6AddrPrefix(uint8(p.Bits()), p.Addr().String())
+	return wire.NewPathAttributeMpReachNLRI(wire.RF_IPv6_UC, []wire.PathNLRI{{NLRI: nlri}}, p.NextHop)
 }
 
 func originCode(o bgp.Origin) uint8 {
@@ -112,24 +110,17 @@ func originOf(code uint8) bgp.Origin {
 	return bgp.OriginIncomplete
 }
 
-// decodePath reads a path listed with attributes as bytes.
-func decodePath(prefix netip.Prefix, p *api.Path) (bgp.Path, error) {
-	out := bgp.Path{Prefix: prefix, PathID: p.Identifier}
-	for _, b := range p.PattrsBinary {
-		a, err := wire.GetPathAttribute(b)
-		if err == nil {
-			err = a.DecodeFromBytes(b)
-		}
-		if err != nil {
-			return bgp.Path{}, fmt.Errorf("decode path of %s: %w", prefix, err)
-		}
+// decodePath reads a path of GoBGP's table.
+func decodePath(prefix netip.Prefix, p *apiutil.Path) bgp.Path {
+	out := bgp.Path{Prefix: prefix, PathID: p.RemoteID}
+	for _, a := range p.Attrs {
 		switch a := a.(type) {
 		case *wire.PathAttributeOrigin:
 			out.Origin = originOf(a.Value)
 		case *wire.PathAttributeNextHop:
-			out.NextHop = addrOf(a.Value)
+			out.NextHop = a.Value.Unmap()
 		case *wire.PathAttributeMpReachNLRI:
-			out.NextHop = addrOf(a.Nexthop)
+			out.NextHop = a.Nexthop.Unmap()
 		case *wire.PathAttributeMultiExitDisc:
 			out.MED = a.Value
 		case *wire.PathAttributeLocalPref:
@@ -151,12 +142,7 @@ func decodePath(prefix netip.Prefix, p *api.Path) (bgp.Path, error) {
 			}
 		}
 	}
-	return out, nil
-}
-
-func addrOf(ip []byte) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip)
-	return a.Unmap()
+	return out
 }
 
 // namesAtOnce is how many paths are added before GoBGP's names for them are forgotten.
@@ -165,9 +151,9 @@ const namesAtOnce = 4096
 // forgetNames has GoBGP forget the names that it gave to paths that were added: it keeps a random one for each, in a map that takes 90
 // bytes a path, and nobody here removes a path by its name. To remove all paths of a family forgets the names of all families, and of
 // this family there is never any path.
-func (s *Speaker) forgetNames(ctx context.Context) error {
-	unused := &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_FLOW_SPEC_UNICAST}
-	if err := s.server.DeletePath(ctx, &api.DeletePathRequest{TableType: api.TableType_GLOBAL, Family: unused}); err != nil {
+func (s *Speaker) forgetNames() error {
+	unused := wire.RF_FS_IPv4_UC
+	if err := s.server.DeletePath(apiutil.DeletePathRequest{DeleteAll: true, DeleteFamily: &unused}); err != nil {
 		return fmt.Errorf("forget names of paths: %w", err)
 	}
 	return nil
@@ -189,33 +175,32 @@ func (s *Speaker) eachPrefix(
 ) error {
 	var paths []bgp.Path
 	var failed error
-	req := &api.ListPathRequest{TableType: table, Name: peer, Family: apiFamily(of), EnableOnlyBinary: true}
+	req := apiutil.ListPathRequest{TableType: table, Name: peer, Family: wireFamily(of)}
 	for _, p := range only {
-		req.Prefixes = append(req.Prefixes, &api.TableLookupPrefix{Prefix: p.String()})
+		req.Prefixes = append(req.Prefixes, &apiutil.LookupPrefix{Prefix: p.String()})
 	}
-	err := s.server.ListPath(ctx, req, func(d *api.Destination) {
-		prefix, err := netip.ParsePrefix(d.Prefix)
-		if err != nil {
-			failed = fmt.Errorf("prefix %q: %w", d.Prefix, err)
+	err := s.server.ListPath(req, func(of wire.NLRI, list []*apiutil.Path) {
+		if failed != nil || ctx.Err() != nil {
+			return
+		}
+		nlri, ok := of.(*wire.IPAddrPrefix)
+		if !ok {
+			failed = fmt.Errorf("%s: no prefix", of)
 			return
 		}
 		paths = paths[:0]
-		for _, p := range d.Paths {
-			path, err := decodePath(prefix, p)
+		for _, p := range list {
+			path := decodePath(nlri.Prefix, p)
 			s.untag(&path)
-			if err != nil {
-				failed = err
-				return
-			}
 			paths = append(paths, path)
 		}
-		f(prefix, paths)
+		f(nlri.Prefix, paths)
 	})
 	if err == nil {
 		err = failed
 	}
 	if err == nil {
-		err = ctx.Err() // GoBGP stops listing in the middle, without an error
+		err = ctx.Err()
 	}
 	return err
 }

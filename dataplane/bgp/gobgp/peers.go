@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -96,14 +97,14 @@ func TestApplyRepairsWhatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.server.DeletePath(t.Context(), &api.DeletePathRequest{Path: lost}); err != nil {
+	if err := s.server.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{lost}}); err != nil {
 		t.Fatal(err)
 	}
 	strange, err := encodePath(bgp.AssignPathIDs([]bgp.Path{path("203.0.113.99/32", hop1)})[0], 65000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.server.AddPath(t.Context(), &api.AddPathRequest{Path: strange}); err != nil {
+	if _, err := s.server.AddPath(apiutil.AddPathRequest{Paths: []*apiutil.Path{strange}}); err != nil {
 		t.Fatal(err)
 	}
 	s.told.again = time.Time{}
@@ -212,7 +213,7 @@ func TestLostUpdatesAreReportedAndSentAgain(t *testing.T) {
 	apply(t, s, bgp.Desired{Peers: []bgp.Peer{switchPeer(sw)}, Paths: bgp.NewPaths(path(vip, hop1))})
 	testkit.Until(t, "the table", func() bool { return len(sw.RIB()) == 1 })
 	before := sw.Peers()[0].Updates
-	s.logger.Warn(serializeFailed, nil) // as GoBGP does
+	slog.New(handler{logger: s.logger}).Warn(serializeFailed) // as GoBGP does
 	if ok, err := s.Written(t.Context()); ok || !errors.Is(err, ErrDropped) {
 		t.Errorf("written %t, %v", ok, err)
 	}

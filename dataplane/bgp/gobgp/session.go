@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -33,23 +35,21 @@ const (
 )
 
 // onEvent learns from GoBGP which sessions open and close.
-func (s *Speaker) onEvent(r *api.WatchEventResponse) {
-	e := r.GetPeer()
-	peer := e.GetPeer()
-	address, err := netip.ParseAddr(peer.GetState().GetNeighborAddress())
-	if err != nil || e.GetType() == api.WatchEventResponse_PeerEvent_INIT {
+func (s *Speaker) onEvent(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) {
+	peer := e.Peer
+	if !peer.State.NeighborAddress.IsValid() || e.Type == apiutil.PEER_EVENT_INIT {
 		return
 	}
-	address = s.zoned(address)
+	address := s.zoned(peer.State.NeighborAddress)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	if peer.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
+	if peer.State.SessionState == wire.BGP_FSM_ESTABLISHED {
 		now := time.Now()
 		s.opened++
 		delete(s.without, address)
 		s.sessions[address] = &session{number: s.opened, since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
-			localPort: uint16(peer.GetTransport().GetLocalPort()),
-			remote:    netip.AddrPortFrom(address, uint16(peer.GetTransport().GetRemotePort())),
+			localPort: uint16(peer.Transport.LocalPort),
+			remote:    netip.AddrPortFrom(address, uint16(peer.Transport.RemotePort)),
 		}}
 		return
 	}
@@ -141,7 +141,7 @@ func (s *Speaker) renew(a netip.Addr) {
 		return
 	}
 	old, ok := peers[a]
-	if !ok || s.session(a) != nil || old.GetState().GetSessionState() == api.PeerState_ESTABLISHED {
+	if !ok || s.session(a) != nil || old.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED {
 		return
 	}
 	peer, err := decodePeer(old)
@@ -213,14 +213,14 @@ func (s *Speaker) closeSessions(ctx context.Context, only ...netip.Addr) error {
 				continue
 			}
 			switch p.GetState().GetSessionState() {
-			case api.PeerState_ESTABLISHED:
+			case api.PeerState_SESSION_STATE_ESTABLISHED:
 				open++
 				if session := s.session(a); session != nil {
 					if err := shutdownSocket(session.tuple); err != nil {
 						return fmt.Errorf("close connection with %s: %w", a, err)
 					}
 				}
-			case api.PeerState_OPENSENT, api.PeerState_OPENCONFIRM:
+			case api.PeerState_SESSION_STATE_OPENSENT, api.PeerState_SESSION_STATE_OPENCONFIRM:
 				opening++
 			}
 		}
@@ -249,7 +249,7 @@ func (s *Speaker) Detach(ctx context.Context) error {
 	}
 	s.stopped = true
 	err := s.closeSessions(ctx)
-	s.stopServer(s.longestDeferral(ctx) + time.Second)
+	s.stopServer()
 	if err != nil {
 		return fmt.Errorf("detach: %w", err)
 	}
@@ -265,19 +265,6 @@ func (s *Speaker) Drain(ctx context.Context) error {
 		return ErrStopped
 	}
 	s.stopped = true
-	s.stopServer(s.longestDeferral(ctx) + time.Second)
+	s.stopServer()
 	return nil
-}
-
-// longestDeferral returns how long GoBGP may have timers running that call its server back.
-func (s *Speaker) longestDeferral(ctx context.Context) time.Duration {
-	longest := bgp.DefaultDeferral
-	peers, err := s.listPeers(ctx)
-	if err != nil {
-		return longest
-	}
-	for _, p := range peers {
-		longest = max(longest, ofSeconds(uint64(p.GetGracefulRestart().GetDeferralTime())))
-	}
-	return longest
 }

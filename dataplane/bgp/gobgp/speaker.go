@@ -9,14 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
-	gobgpserver "github.com/osrg/gobgp/v3/pkg/server"
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	gobgpserver "github.com/osrg/gobgp/v4/pkg/server"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -52,7 +51,6 @@ type Speaker struct {
 	server *gobgpserver.BgpServer
 	atOnce int // prefixes that are read back
 	logger *logger
-	hook   *stopHook
 	unhook context.CancelFunc // ends the watch of sessions
 
 	mu      sync.Mutex // held while the speaker is changed
@@ -81,15 +79,15 @@ func New(c Config) (*Speaker, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	s := &Speaker{
-		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, hook: &stopHook{}, healed: map[netip.Addr]time.Time{},
+		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, healed: map[netip.Addr]time.Time{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
-	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(s.logger), gobgpserver.TimingHookOption(s.hook)}
+	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(slog.New(handler{logger: s.logger}), nil)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
 	go s.server.Serve()
 	if err := s.start(c); err != nil {
-		s.stopServer(0)
+		s.stopServer()
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	return s, nil
@@ -115,8 +113,7 @@ func (s *Speaker) start(c Config) error {
 	}
 	watch, cancel := context.WithCancel(ctx)
 	s.unhook = cancel
-	req := &api.WatchEventRequest{Peer: &api.WatchEventRequest_Peer{}}
-	return s.server.WatchEvent(watch, req, s.onEvent)
+	return s.server.WatchEvent(watch, gobgpserver.WatchEventMessageCallbacks{OnPeerUpdate: s.onEvent}, gobgpserver.WatchPeer())
 }
 
 // listenAddrs returns the addresses to listen at: those given, or all of the families that this host has.
@@ -197,7 +194,7 @@ func (s *Speaker) doAll(ctx context.Context, steps []bgp.Step) (invalid, err err
 				return invalid, err
 			}
 		}
-		if err := s.forgetNames(ctx); err != nil {
+		if err := s.forgetNames(); err != nil {
 			return invalid, err
 		}
 	}
@@ -213,7 +210,7 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.server.AddPath(ctx, &api.AddPathRequest{TableType: api.TableType_GLOBAL, Path: p}); err != nil {
+		if _, err := s.server.AddPath(apiutil.AddPathRequest{Paths: []*apiutil.Path{p}}); err != nil {
 			return fmt.Errorf("add path %s: %w", step.Path, err)
 		}
 	case bgp.RemovePath:
@@ -223,7 +220,7 @@ func (s *Speaker) do(ctx context.Context, step bgp.Step) error {
 		}
 		s.residue.Removed(step.Path.Prefix)
 		// By prefix and identifier: GoBGP searches its whole table for anything else.
-		if err := s.server.DeletePath(ctx, &api.DeletePathRequest{TableType: api.TableType_GLOBAL, Path: p}); err != nil {
+		if err := s.server.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{p}}); err != nil {
 			return fmt.Errorf("remove path %s: %w", step.Path, err)
 		}
 	case bgp.AddPeer:
@@ -258,10 +255,10 @@ func (s *Speaker) setDemoted(ctx context.Context, demoted []netip.Addr) error {
 		return fmt.Errorf("list peers: %w", err)
 	}
 	for a, p := range peers {
-		if contains(before, a) == contains(demoted, a) || p.GetState().GetSessionState() != api.PeerState_ESTABLISHED {
+		if contains(before, a) == contains(demoted, a) || p.GetState().GetSessionState() != api.PeerState_SESSION_STATE_ESTABLISHED {
 			continue
 		}
-		req := &api.ResetPeerRequest{Address: a.String(), Soft: true, Direction: api.ResetPeerRequest_OUT}
+		req := &api.ResetPeerRequest{Address: a.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
 		if err := s.server.ResetPeer(ctx, req); err != nil {
 			return fmt.Errorf("send all paths to peer %s again: %w", a, err)
 		}
@@ -312,35 +309,10 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 	return nil
 }
 
-// stopServer ends GoBGP: sessions that are still open with a NOTIFICATION, then the server, and its goroutine once all
-// timers that call the server back are over, after wait.
-func (s *Speaker) stopServer(wait time.Duration) {
-	ctx := context.Background()
-	// Peers one by one: stopping all at once clears what their goroutines still read.
-	if peers, err := s.listPeers(ctx); err == nil {
-		for a := range peers {
-			_ = s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: a.String()})
-		}
-	}
-	for deadline := time.Now().Add(closeWait); s.openSessions() > 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+// stopServer ends GoBGP: sessions that are still open with a NOTIFICATION, then the server and all its goroutines.
+func (s *Speaker) stopServer() {
 	if s.unhook != nil {
 		s.unhook()
 	}
 	s.server.Stop()
-	time.AfterFunc(wait, func() {
-		s.hook.stop.Store(true)
-		_ = s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(*api.Peer) {}) // it need only get to the hook
-	})
-}
-
-// stopHook ends the goroutine of GoBGP's server, which has no other way out: GoBGP calls the hook on it.
-type stopHook struct{ stop atomic.Bool }
-
-// Observe is called after everything that the server does.
-func (h *stopHook) Observe(gobgpserver.FSMOperation, time.Duration, time.Duration) {
-	if h.stop.Load() {
-		runtime.Goexit()
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -58,8 +58,8 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 	address, _ := netip.ParseAddr(p.GetConf().GetNeighborAddress())
 	state := p.GetState().GetSessionState()
 	out := PeerStatus{
-		Name: s.names[address], Address: address, State: strings.ToLower(state.String()),
-		Established: state == api.PeerState_ESTABLISHED,
+		Name: s.names[address], Address: address, State: strings.ToLower(strings.TrimPrefix(state.String(), "SESSION_STATE_")),
+		Established: state == api.PeerState_SESSION_STATE_ESTABLISHED,
 		UpdatesSent: p.GetState().GetMessages().GetSent().GetUpdate(),
 		Demoted:     contains(demoted, address),
 	}
@@ -82,9 +82,6 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 	out.HoldTime = ofSeconds(timers.GetNegotiatedHoldTime())
 	for _, af := range p.GetAfiSafis() {
 		out.Announced += int(af.GetState().GetAdvertised())
-		if c.Restart {
-			out.Announced-- // GoBGP counts the End-of-RIB
-		}
 	}
 	return out
 }
@@ -114,7 +111,7 @@ func (s *Speaker) AdjOut(ctx context.Context, peer netip.Addr) ([]bgp.Path, erro
 	}
 	var out []bgp.Path
 	for _, f := range families {
-		paths, err := s.listPaths(ctx, api.TableType_ADJ_OUT, peer.String(), f)
+		paths, err := s.listPaths(ctx, api.TableType_TABLE_TYPE_ADJ_OUT, peer.String(), f)
 		if err != nil {
 			return nil, fmt.Errorf("list paths sent to %s: %w", peer, err)
 		}

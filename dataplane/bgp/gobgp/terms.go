@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"slices"
 
-	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v4/api"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -188,8 +188,8 @@ func (t terms) policy() (*api.Policy, []*api.DefinedSet) {
 	tags := slices.SortedFunc(maps.Keys(t.means), func(a, b tag) int { return slices.Compare([]uint32{a.Local1, a.Local2}, []uint32{b.Local1, b.Local2}) })
 	for _, of := range tags {
 		set := exportTerms + "-" + of.String()
-		sets = append(sets, &api.DefinedSet{DefinedType: api.DefinedType_LARGE_COMMUNITY, Name: set, List: []string{"^" + of.String() + "$"}})
-		bears := &api.MatchSet{Name: set}
+		sets = append(sets, &api.DefinedSet{DefinedType: api.DefinedType_DEFINED_TYPE_LARGE_COMMUNITY, Name: set, List: []string{"^" + of.String() + "$"}})
+		bears := &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: set}
 		m := t.means[of]
 		var sent []netip.Addr
 		for i, one := range m.terms {
@@ -199,7 +199,7 @@ func (t terms) policy() (*api.Policy, []*api.DefinedSet) {
 			}
 			policy.Statements = append(policy.Statements, &api.Statement{
 				Name:       fmt.Sprintf("%s-%d", set, i),
-				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Name: peerSet(one.Peer)}, LargeCommunitySet: bears},
+				Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: peerSet(one.Peer)}, LargeCommunitySet: bears},
 				Actions:    attributesOf(one),
 			})
 		}
@@ -211,18 +211,18 @@ func (t terms) policy() (*api.Policy, []*api.DefinedSet) {
 		policy.Statements = append(policy.Statements, &api.Statement{
 			Name: others,
 			Conditions: &api.Conditions{
-				NeighborSet: &api.MatchSet{Name: others, Type: api.MatchSet_INVERT}, LargeCommunitySet: bears,
+				NeighborSet: &api.MatchSet{Name: others, Type: api.MatchSet_TYPE_INVERT}, LargeCommunitySet: bears,
 			},
-			Actions: &api.Actions{RouteAction: api.RouteAction_REJECT},
+			Actions: &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_REJECT},
 		})
 	}
 	anyTag := exportTerms + "-any"
 	pattern := fmt.Sprintf("^%d:.*$", uint32(tagGlobal))
-	sets = append(sets, &api.DefinedSet{DefinedType: api.DefinedType_LARGE_COMMUNITY, Name: anyTag, List: []string{pattern}})
+	sets = append(sets, &api.DefinedSet{DefinedType: api.DefinedType_DEFINED_TYPE_LARGE_COMMUNITY, Name: anyTag, List: []string{pattern}})
 	policy.Statements = append(policy.Statements, &api.Statement{
 		Name:       anyTag,
-		Conditions: &api.Conditions{LargeCommunitySet: &api.MatchSet{Name: anyTag}},
-		Actions:    &api.Actions{LargeCommunity: &api.CommunityAction{Type: api.CommunityAction_REMOVE, Communities: []string{pattern}}},
+		Conditions: &api.Conditions{LargeCommunitySet: &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: anyTag}},
+		Actions:    &api.Actions{LargeCommunity: &api.CommunityAction{Type: api.CommunityAction_TYPE_REMOVE, Communities: []string{pattern}}},
 	})
 	return policy, sets
 }
@@ -232,22 +232,22 @@ func peerSet(name string) string { return exportTerms + "-peer-" + name }
 // attributesOf puts the attributes of terms in place of the path's, its tag among them: nothing more is to be done for that peer.
 func attributesOf(t bgp.Terms) *api.Actions {
 	a := &api.Actions{
-		Med:            &api.MedAction{Type: api.MedAction_REPLACE, Value: int64(t.MED)},
-		Community:      &api.CommunityAction{Type: api.CommunityAction_REMOVE, Communities: []string{"^.*$"}},
-		LargeCommunity: &api.CommunityAction{Type: api.CommunityAction_REMOVE, Communities: []string{"^.*$"}},
+		Med:            &api.MedAction{Type: api.MedAction_TYPE_REPLACE, Value: int64(t.MED)},
+		Community:      &api.CommunityAction{Type: api.CommunityAction_TYPE_REMOVE, Communities: []string{"^.*$"}},
+		LargeCommunity: &api.CommunityAction{Type: api.CommunityAction_TYPE_REMOVE, Communities: []string{"^.*$"}},
 		LocalPref:      &api.LocalPrefAction{Value: defaultLocalPref},
 	}
 	if t.LocalPref != 0 {
 		a.LocalPref.Value = t.LocalPref
 	}
 	if len(t.Communities) > 0 {
-		a.Community = &api.CommunityAction{Type: api.CommunityAction_REPLACE}
+		a.Community = &api.CommunityAction{Type: api.CommunityAction_TYPE_REPLACE}
 		for _, c := range t.Communities {
 			a.Community.Communities = append(a.Community.Communities, c.String())
 		}
 	}
 	if len(t.LargeCommunities) > 0 {
-		a.LargeCommunity = &api.CommunityAction{Type: api.CommunityAction_REPLACE}
+		a.LargeCommunity = &api.CommunityAction{Type: api.CommunityAction_TYPE_REPLACE}
 		for _, c := range t.LargeCommunities {
 			a.LargeCommunity.Communities = append(a.LargeCommunity.Communities, c.String())
 		}

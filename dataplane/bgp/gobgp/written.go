@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	api "github.com/osrg/gobgp/v3/api"
-	"github.com/osrg/gobgp/v3/pkg/apiutil"
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 )
@@ -106,7 +106,7 @@ func (s *Speaker) Written(ctx context.Context) (bool, error) {
 		return false, ErrStopped
 	}
 	if n := s.logger.dropped.Swap(0); n > 0 {
-		req := &api.ResetPeerRequest{Address: "all", Soft: true, Direction: api.ResetPeerRequest_OUT}
+		req := &api.ResetPeerRequest{Address: "all", Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
 		return false, errors.Join(fmt.Errorf("write updates: %w: %d (see the log for the peer)", ErrDropped, n),
 			s.server.ResetPeer(ctx, req))
 	}
@@ -117,7 +117,7 @@ func (s *Speaker) Written(ctx context.Context) (bool, error) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	for a, p := range peers {
-		if p.GetState().GetSessionState() != api.PeerState_ESTABLISHED {
+		if p.GetState().GetSessionState() != api.PeerState_SESSION_STATE_ESTABLISHED {
 			continue
 		}
 		if session := s.sessions[a]; session == nil || !session.written(p, time.Now()) {
@@ -160,7 +160,7 @@ func negotiated(p *api.Peer) capabilities {
 		switch c := c.(type) {
 		case *wire.CapAddPath:
 			for _, t := range c.Tuples {
-				if f, ok := familyOf(t.RouteFamily); ok && t.Mode&wire.BGP_ADD_PATH_RECEIVE != 0 {
+				if f, ok := familyOf(t.Family); ok && t.Mode&wire.BGP_ADD_PATH_RECEIVE != 0 {
 					out.AddPath = append(out.AddPath, f)
 				}
 			}
@@ -176,7 +176,7 @@ func negotiated(p *api.Peer) capabilities {
 	return out
 }
 
-func familyOf(f wire.RouteFamily) (bgp.Family, bool) {
+func familyOf(f wire.Family) (bgp.Family, bool) {
 	switch f {
 	case wire.RF_IPv4_UC:
 		return bgp.IPv4, true

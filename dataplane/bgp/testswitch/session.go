@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
 // family is an address family: 4 or 6.
@@ -23,7 +23,7 @@ func familyOf(a netip.Addr) family {
 	return 6
 }
 
-func fromWire(f wire.RouteFamily) family {
+func fromWire(f wire.Family) family {
 	if f == wire.RF_IPv4_UC {
 		return 4
 	}
@@ -48,7 +48,7 @@ type session struct {
 // capabilities are what a neighbour's OPEN offers.
 type capabilities struct {
 	asn       uint32
-	addPath   map[wire.RouteFamily]wire.BGPAddPathMode // as we decode
+	addPath   map[wire.Family]wire.BGPAddPathMode // as we decode
 	restart   map[family]time.Duration
 	forwards  map[family]bool
 	longLived map[family]time.Duration
@@ -87,15 +87,18 @@ func (s *Switch) greet(conn net.Conn) (*session, error) {
 		return nil, fmt.Errorf("message of type %d before OPEN", m.Header.Type)
 	}
 	caps := readCapabilities(open)
-	id, _ := netip.AddrFromSlice(open.ID.To4())
 	s.mu.Lock()
-	n := s.neighbors[id]
+	n := s.neighbors[open.ID]
 	s.mu.Unlock()
 	if n == nil || n.ASN != caps.asn {
 		_ = send(conn, wire.NewBGPNotificationMessage(wire.BGP_ERROR_OPEN_MESSAGE_ERROR, wire.BGP_ERROR_SUB_BAD_PEER_AS, nil))
-		return nil, fmt.Errorf("no neighbour with router id %s and AS %d is expected", id, caps.asn)
+		return nil, fmt.Errorf("no neighbour with router id %s and AS %d is expected", open.ID, caps.asn)
 	}
-	if err := errors.Join(send(conn, s.open()), send(conn, wire.NewBGPKeepAliveMessage())); err != nil {
+	ours, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(send(conn, ours), send(conn, wire.NewBGPKeepAliveMessage())); err != nil {
 		return nil, err
 	}
 	if m, err = readMessage(conn, nil); err != nil {
@@ -109,7 +112,7 @@ func (s *Switch) greet(conn net.Conn) (*session, error) {
 }
 
 // open returns our OPEN: every family with ADD-PATH, and help with restarts of both kinds.
-func (s *Switch) open() *wire.BGPMessage {
+func (s *Switch) open() (*wire.BGPMessage, error) {
 	as := uint16(wire.AS_TRANS)
 	if s.conf.ASN < 1<<16 {
 		as = uint16(s.conf.ASN)
@@ -125,13 +128,13 @@ func (s *Switch) open() *wire.BGPMessage {
 		wire.NewCapGracefulRestart(false, false, 0, nil),
 		wire.NewCapLongLivedGracefulRestart(nil),
 	}
-	return wire.NewBGPOpenMessage(as, uint16(s.conf.HoldTime/time.Second), s.conf.RouterID.String(),
+	return wire.NewBGPOpenMessage(as, uint16(s.conf.HoldTime/time.Second), s.conf.RouterID,
 		[]wire.OptionParameterInterface{wire.NewOptionParameterCapability(caps)})
 }
 
 func readCapabilities(open *wire.BGPOpen) capabilities {
 	out := capabilities{
-		asn: uint32(open.MyAS), addPath: map[wire.RouteFamily]wire.BGPAddPathMode{},
+		asn: uint32(open.MyAS), addPath: map[wire.Family]wire.BGPAddPathMode{},
 		restart: map[family]time.Duration{}, forwards: map[family]bool{}, longLived: map[family]time.Duration{},
 	}
 	for _, p := range open.OptParams {
@@ -146,18 +149,18 @@ func readCapabilities(open *wire.BGPOpen) capabilities {
 			case *wire.CapAddPath:
 				for _, t := range c.Tuples {
 					if t.Mode&wire.BGP_ADD_PATH_SEND != 0 {
-						out.addPath[t.RouteFamily] = wire.BGP_ADD_PATH_RECEIVE
+						out.addPath[t.Family] = wire.BGP_ADD_PATH_RECEIVE
 					}
 				}
 			case *wire.CapGracefulRestart:
 				for _, t := range c.Tuples {
-					f := fromWire(wire.AfiSafiToRouteFamily(t.AFI, t.SAFI))
+					f := fromWire(wire.NewFamily(t.AFI, t.SAFI))
 					out.restart[f] = time.Duration(c.Time) * time.Second
 					out.forwards[f] = t.Flags&0x80 != 0
 				}
 			case *wire.CapLongLivedGracefulRestart:
 				for _, t := range c.Tuples {
-					f := fromWire(wire.AfiSafiToRouteFamily(t.AFI, t.SAFI))
+					f := fromWire(wire.NewFamily(t.AFI, t.SAFI))
 					out.longLived[f] = time.Duration(t.RestartTime) * time.Second
 				}
 			}

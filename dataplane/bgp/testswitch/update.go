@@ -4,9 +4,10 @@ package testswitch
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
-	wire "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
 // read takes in messages until the session ends, and says why it did.
@@ -36,7 +37,7 @@ func (s *Switch) read(x *session) error {
 func (s *Switch) update(x *session, u *wire.BGPUpdate) {
 	route := Route{RouterID: x.n.RouterID, LocalPref: 100}
 	announced, withdrawn := u.NLRI, u.WithdrawnRoutes
-	var announced6, withdrawn6 []wire.AddrPrefixInterface
+	var announced6, withdrawn6 []wire.PathNLRI
 	var nextHop6 netip.Addr
 	for _, a := range u.PathAttributes {
 		switch a := a.(type) {
@@ -47,13 +48,13 @@ func (s *Switch) update(x *session, u *wire.BGPUpdate) {
 				route.ASPathLen += p.ASLen()
 			}
 		case *wire.PathAttributeNextHop:
-			route.NextHop = addrOf(a.Value)
+			route.NextHop = a.Value.Unmap()
 		case *wire.PathAttributeMultiExitDisc:
 			route.MED = a.Value
 		case *wire.PathAttributeLocalPref:
 			route.LocalPref = a.Value
 		case *wire.PathAttributeMpReachNLRI:
-			announced6, nextHop6 = a.Value, addrOf(a.Nexthop)
+			announced6, nextHop6 = a.Value, a.Nexthop.Unmap()
 		case *wire.PathAttributeMpUnreachNLRI:
 			withdrawn6 = a.Value
 		}
@@ -68,39 +69,28 @@ func (s *Switch) update(x *session, u *wire.BGPUpdate) {
 	} else {
 		x.n.updates++
 	}
-	for _, p := range append(withdrawn6, asInterfaces(withdrawn)...) {
-		s.rib.remove(prefixOf(p), source{x.n.RouterID, p.PathIdentifier()})
+	for _, p := range slices.Concat(withdrawn6, withdrawn) {
+		s.rib.remove(prefixOf(p), source{x.n.RouterID, p.ID})
 	}
-	s.announce(route, asInterfaces(announced))
+	s.announce(route, announced)
 	route.NextHop = nextHop6
 	s.announce(route, announced6)
 	s.signal()
 }
 
-func (s *Switch) announce(r Route, prefixes []wire.AddrPrefixInterface) {
+func (s *Switch) announce(r Route, prefixes []wire.PathNLRI) {
 	for _, p := range prefixes {
-		r.Prefix, r.PathID = prefixOf(p), p.PathIdentifier()
+		r.Prefix, r.PathID = prefixOf(p), p.ID
 		if r.Prefix.IsValid() && r.NextHop.IsValid() {
 			s.rib.set(r)
 		}
 	}
 }
 
-func asInterfaces(in []*wire.IPAddrPrefix) []wire.AddrPrefixInterface {
-	out := make([]wire.AddrPrefixInterface, len(in))
-	for i, p := range in {
-		out[i] = p
-	}
-	return out
-}
-
 // prefixOf returns the zero prefix for what is no prefix.
-func prefixOf(p wire.AddrPrefixInterface) netip.Prefix {
-	out, _ := netip.ParsePrefix(p.String())
-	return out
-}
-
-func addrOf(ip []byte) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip)
-	return a.Unmap()
+func prefixOf(p wire.PathNLRI) netip.Prefix {
+	if n, ok := p.NLRI.(*wire.IPAddrPrefix); ok {
+		return n.Prefix
+	}
+	return netip.Prefix{}
 }
