@@ -12,9 +12,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"fairlead.io/fairlead/dataplane/bgp/subprocess"
 )
 
 func main() {
+	if subprocess.IsChild() {
+		os.Exit(subprocess.Main())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.

@@ -307,13 +307,17 @@ func (a *Announcer) overfull(d Desired) []netip.Prefix {
 	return now
 }
 
-// noteErr shows an error and puts the next attempt off, longer each time.
+// noteErr shows an error and puts the next attempt off, longer each time. A speaker that is away fails whatever it is asked in a turn: that
+// counts, and is told, once.
 func (a *Announcer) noteErr(err error, now time.Duration) {
 	a.note(func(s *Status) { s.Err = err })
 	if err == nil {
 		return
 	}
 	a.metrics.failures.Inc()
+	if now < a.retryAt {
+		return
+	}
 	a.backoff = min(max(2*a.backoff, firstRetry), lastRetry)
 	a.retryAt = now + a.backoff
 	a.Logger.Error("announce", "err", err)

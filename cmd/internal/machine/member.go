@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
+	"fairlead.io/fairlead/dataplane/bgp/subprocess"
 	"fairlead.io/fairlead/k8s/client"
 )
 
@@ -34,13 +35,13 @@ func Member(listeners Listeners) member.Edges {
 	}
 }
 
-// newSpeaker starts the BGP speaker that a member's configuration asks for.
+// newSpeaker starts the BGP speaker that a member's configuration asks for, in a process of its own.
 func newSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
 	listen := gobgp.Config{ASN: c.ASN, RouterID: c.RouterID, ListenAddrs: c.Listen, Management: c.Management, Logger: log}
 	if c.Port > 0 {
 		listen.ListenPort = uint16(c.Port)
 	}
-	s, err := gobgp.New(listen)
+	s, err := subprocess.New(subprocess.Options{Config: listen})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func newSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
 }
 
 // speaker tells of its sessions in member's words.
-type speaker struct{ *gobgp.Speaker }
+type speaker struct{ *subprocess.Speaker }
 
 // Sessions implements member.Speaker.
 func (s speaker) Sessions(ctx context.Context) (map[string]string, error) {

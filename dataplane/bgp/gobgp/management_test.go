@@ -48,9 +48,8 @@ func client(t *testing.T, address string) api.GoBgpServiceClient {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, where)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	conn, err := grpc.DialContext(ctx, "speaker", grpc.WithContextDialer(dial), grpc.WithBlock(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///speaker", grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +121,7 @@ func TestClientsOfGoBGPChangeNothing(t *testing.T) {
 		t.Errorf("adding a path: %v", err)
 	}
 
-	conn, err := grpc.DialContext(t.Context(), address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

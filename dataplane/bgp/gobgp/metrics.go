@@ -3,9 +3,6 @@
 package gobgp
 
 import (
-	"context"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,24 +15,15 @@ var (
 	descKept      = prometheus.NewDesc("fairlead_bgp_long_lived", "1 if the peer keeps a lost member's paths as a last resort (RFC 9494).", []string{"peer", "address"}, nil)
 )
 
-// collectWithin bounds a scrape: GoBGP answers from the goroutine that also serves the sessions.
-const collectWithin = 2 * time.Second
-
-// Describe implements prometheus.Collector.
-func (s *Speaker) Describe(to chan<- *prometheus.Desc) {
+// Describe sends the descriptions of what Collect sends.
+func Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descFault, descKept} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector. A speaker that has stopped has nothing to show.
-func (s *Speaker) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
-	defer cancel()
-	peers, err := s.Peers(ctx)
-	if err != nil {
-		return
-	}
+// Collect sends how sessions stand.
+func Collect(to chan<- prometheus.Metric, peers []PeerStatus) {
 	for _, p := range peers {
 		send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
 			to <- prometheus.MustNewConstMetric(d, kind, v, p.Name, p.Address.String())

@@ -73,12 +73,6 @@ func (s *Speaker) session(a netip.Addr) *session {
 	return s.sessions[a]
 }
 
-func (s *Speaker) openSessions() int {
-	s.sessionsMu.Lock()
-	defer s.sessionsMu.Unlock()
-	return len(s.sessions)
-}
-
 // leaveSession keeps the end of the session, which is about to follow, from being taken for the switch's doing.
 func (s *Speaker) leaveSession(a netip.Addr) {
 	s.sessionsMu.Lock()
@@ -258,7 +252,7 @@ func (s *Speaker) Detach(ctx context.Context) error {
 
 // Drain stops the speaker for good: it takes leave of its peers (Cease), and they drop our paths at once. The speaker
 // cannot be used any more.
-func (s *Speaker) Drain(ctx context.Context) error {
+func (s *Speaker) Drain(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gobgp
+// Package hostile is a BGP neighbour for tests, which sends bytes that are not as they should be. It knows nothing of GoBGP.
+package hostile
 
 import (
 	"encoding/binary"
@@ -19,53 +20,54 @@ import (
 // Types of messages (RFC 4271 §4.1, RFC 2918).
 const (
 	typeOpen         = 1
-	typeUpdate       = 2
+	TypeUpdate       = 2 // UPDATE
 	typeNotification = 3
 	typeKeepalive    = 4
 	typeRouteRefresh = 5
 )
 
-// hostilePeer is a BGP speaker that sends what it is told to, as bytes, well formed or not. It knows nothing of GoBGP.
-type hostilePeer struct {
+// Peer is a neighbour that sends what it is told to, well formed or not.
+type Peer struct {
 	t        testing.TB
 	address  netip.Addr
 	listener net.Listener
 }
 
-const neighbourAS = 65001
+// ASN is the neighbour's AS number.
+const ASN = 65001
 
-// listen starts a neighbour at an address of its own.
-func listen(t testing.TB, address netip.Addr) *hostilePeer {
+// Listen starts a neighbour at an address of its own.
+func Listen(t testing.TB, address netip.Addr) *Peer {
 	t.Helper()
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(address, 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &hostilePeer{t, address, l}
+	return &Peer{t, address, l}
 }
 
-// peer is the neighbour as a speaker knows it.
-func (n *hostilePeer) peer() bgp.Peer {
+// Peer is the neighbour as a speaker knows it.
+func (n *Peer) Peer() bgp.Peer {
 	return bgp.Peer{
-		Name: n.address.String(), Address: n.address, Port: n.listener.Addr().(*net.TCPAddr).AddrPort().Port(), RemoteASN: neighbourAS,
+		Name: n.address.String(), Address: n.address, Port: n.listener.Addr().(*net.TCPAddr).AddrPort().Port(), RemoteASN: ASN,
 		Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 	}
 }
 
-// phase is how far a session has come.
-type phase int
+// Phase is how far a session has come.
+type Phase int
 
 const (
-	openSent    phase = iota // the speaker has sent its OPEN, and waits for ours
-	openConfirm              // it waits for our KEEPALIVE
-	established
+	OpenSent    Phase = iota // the speaker has sent its OPEN, and waits for ours
+	OpenConfirm              // it waits for our KEEPALIVE
+	Established
 )
 
-func (p phase) String() string { return [...]string{"OpenSent", "OpenConfirm", "Established"}[p] }
+func (p Phase) String() string { return [...]string{"OpenSent", "OpenConfirm", "Established"}[p] }
 
-// session waits for the speaker to connect, and takes the session that far. It is closed when the test ends.
-func (n *hostilePeer) session(until phase) (*conversation, error) {
+// Session waits for the speaker to connect, and takes the session that far. It is closed when the test ends.
+func (n *Peer) Session(until Phase) (*Conversation, error) {
 	conn, err := n.listener.Accept()
 	if err != nil {
 		return nil, err
@@ -74,26 +76,27 @@ func (n *hostilePeer) session(until phase) (*conversation, error) {
 	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		return nil, err
 	}
-	c := &conversation{conn}
-	if err := c.await(typeOpen); err != nil || until == openSent {
+	c := &Conversation{conn}
+	if err := c.await(typeOpen); err != nil || until == OpenSent {
 		return c, err
 	}
-	if err := errors.Join(c.send(message(typeOpen, openBody())), c.await(typeKeepalive)); err != nil || until == openConfirm {
+	if err := errors.Join(c.Send(message(typeOpen, openBody())), c.await(typeKeepalive)); err != nil || until == OpenConfirm {
 		return c, err
 	}
-	return c, c.send(message(typeKeepalive, nil))
+	return c, c.Send(message(typeKeepalive, nil))
 }
 
-// conversation is one session as the neighbour has it.
-type conversation struct{ net.Conn }
+// Conversation is one session as the neighbour has it.
+type Conversation struct{ net.Conn }
 
-func (c *conversation) send(b []byte) error {
+// Send sends bytes. Errors: those of the connection.
+func (c *Conversation) Send(b []byte) error {
 	_, err := c.Write(b)
 	return err
 }
 
-// receive gives the type of the next message.
-func (c *conversation) receive() (byte, error) {
+// Receive gives the type of the next message.
+func (c *Conversation) Receive() (byte, error) {
 	var head [19]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil {
 		return 0, err
@@ -102,23 +105,23 @@ func (c *conversation) receive() (byte, error) {
 	return head[18], err
 }
 
-func (c *conversation) await(kind byte) error {
-	got, err := c.receive()
+func (c *Conversation) await(kind byte) error {
+	got, err := c.Receive()
 	if err == nil && got != kind {
 		err = fmt.Errorf("a message of type %d instead of %d", got, kind)
 	}
 	return err
 }
 
-// end sends what ends a session in any phase, and waits until the speaker has ended it: by then it has read all that came before.
-func (c *conversation) end() error {
+// End sends what ends a session in any phase, and waits until the speaker has ended it: by then it has read all that came before.
+func (c *Conversation) End() error {
 	broken := message(typeKeepalive, nil)
 	binary.BigEndian.PutUint16(broken[16:], 18) // less than a header (RFC 4271 §6.1)
-	if err := c.send(broken); err != nil {
+	if err := c.Send(broken); err != nil {
 		return nil //nolint:nilerr // it ended the session before
 	}
 	for {
-		_, err := c.receive()
+		_, err := c.Receive()
 		var timeout net.Error
 		switch {
 		case errors.As(err, &timeout) && timeout.Timeout():
@@ -146,9 +149,9 @@ func openBody() []byte {
 		1, 4, 0, 2, 0, 1, // IPv6 unicast
 		2, 0, // route refresh
 		64, 2, 0, 0, // graceful restart, of nothing
-		65, 4, 0, 0, neighbourAS >> 8, neighbourAS & 0xff,
+		65, 4, 0, 0, ASN >> 8, ASN & 0xff,
 	}
-	body := []byte{4, neighbourAS >> 8, neighbourAS & 0xff, 0, 90, 192, 0, 2, 254, byte(len(caps) + 2), 2, byte(len(caps))}
+	body := []byte{4, ASN >> 8, ASN & 0xff, 0, 90, 192, 0, 2, 254, byte(len(caps) + 2), 2, byte(len(caps))}
 	return append(body, caps...)
 }
 
@@ -172,5 +175,5 @@ func update(withdrawn, nlri []byte, attributes ...[]byte) []byte {
 	for _, a := range attributes {
 		body = append(body, a...)
 	}
-	return message(typeUpdate, append(body, nlri...))
+	return message(TypeUpdate, append(body, nlri...))
 }

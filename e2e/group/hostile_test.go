@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package group_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"fairlead.io/fairlead/dataplane/bgp/hostile"
+	"fairlead.io/fairlead/e2e/lab"
+)
+
+// speakers are the processes of the members' BGP speakers, by member.
+func speakers(t *testing.T, l *lab.Lab) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for _, m := range l.Members {
+		var text []byte
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.PID()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, thread := range threads { // children are of the thread that started them
+			more, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", m.PID(), thread.Name())) // a thread may have ended
+			text = append(text, more...)
+		}
+		for f := range strings.FieldsSeq(string(text)) {
+			if out[m.Name], err = strconv.Atoi(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return out
+}
+
+// standing is what must be the same after an attack: who leads, and the processes of the members.
+func standing(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	s, ok := l.Status()
+	if !ok {
+		return "no answer"
+	}
+	text := "leader " + s.Leader
+	for _, m := range l.Members {
+		text += fmt.Sprintf(", %s %d", m.Name, m.PID())
+	}
+	return text
+}
+
+// Switches that send malformed messages end neither a member nor its speaker, and the switch that does not has every prefix all along.
+func TestBytesOfANeighbourEndNothing(t *testing.T) {
+	l := started(t, lab.Options{})
+	before, children := standing(t, l), speakers(t, l)
+	stop := l.NeverMissing(prefix(0))
+	messages := hostile.Messages()
+	var wg sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(messages)) {
+		for in := hostile.OpenSent; in <= hostile.Established; in++ {
+			evil := hostile.Listen(t, netip.AddrFrom4([4]byte{127, 1, byte(i), byte(1 + in)}))
+			at := evil.Peer()
+			l.Manifests.Peer(name+"-"+strings.ToLower(in.String()), lab.ASN, hostile.ASN, at.Address, at.Port)
+			for range l.Members { // each of them dials
+				wg.Go(func() {
+					c, err := evil.Session(in)
+					if err == nil {
+						err = errors.Join(c.Send(messages[name]), c.End())
+					}
+					if err != nil {
+						t.Errorf("%s in %s: %v", name, in, err)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+	stop()
+	if after := standing(t, l); after != before {
+		t.Errorf("before: %s, after: %s", before, after)
+	}
+	if after := speakers(t, l); !maps.Equal(after, children) || len(after) != len(l.Members) {
+		t.Errorf("speakers before: %v, after: %v", children, after)
+	}
+	l.Manifests.Service(0, 2, 3)
+	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2), lab.NodeAddress(3))
+}
+
+// Whatever ends the speakers of all members at once ends no member, and takes no prefix from the switch; what changes meanwhile gets there.
+func TestSpeakersThatEndAreStartedAgain(t *testing.T) {
+	l := started(t, lab.Options{})
+	before := standing(t, l)
+	stop := l.NeverMissing(prefix(0))
+	for _, nodes := range [][]int{{2, 3}, {1, 3}, {1, 2}} {
+		children := speakers(t, l)
+		if len(children) != len(l.Members) {
+			t.Fatalf("speakers are %v", children)
+		}
+		for _, pid := range children {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Manifests.Service(0, nodes...)
+		l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(nodes[0]), lab.NodeAddress(nodes[1]))
+		for _, m := range l.Members {
+			l.Bird.WaitEstablished(m.Name)
+		}
+		l.Eventually("other speakers", func() error {
+			for name, pid := range speakers(t, l) {
+				if pid == children[name] {
+					return fmt.Errorf("%s has %d still", name, pid)
+				}
+			}
+			return nil
+		})
+	}
+	stop()
+	if after := standing(t, l); after != before {
+		t.Errorf("before: %s, after: %s", before, after)
+	}
+}
