@@ -127,3 +127,31 @@ func TestSpeakersThatEndAreStartedAgain(t *testing.T) {
 		t.Errorf("before: %s, after: %s", before, after)
 	}
 }
+
+// The speaker of a member that stands still leaves its sessions, and one that goes on has another speaker.
+func TestSpeakerOfAMemberThatStandsStillLeaves(t *testing.T) {
+	l := started(t, lab.Options{})
+	still := l.Others(l.Leader())[0]
+	stop := l.NeverMissing(prefix(0))
+	still.Signal(syscall.SIGSTOP)
+	l.Bird.Wait("the end of its session", func() bool { return !l.Bird.Sessions()[still.Name].Established })
+	l.Manifests.Service(0, 2, 3) // it cannot withdraw node 1
+	l.Bird.Wait("what changed meanwhile", func() bool {
+		return slices.Equal(fresh(l), []netip.Addr{lab.NodeAddress(2), lab.NodeAddress(3)})
+	})
+	still.Signal(syscall.SIGCONT)
+	l.Bird.WaitEstablished(still.Name)
+	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2), lab.NodeAddress(3))
+	stop()
+}
+
+// fresh are the next hops of the first service's routes that are no stale ones, in order.
+func fresh(l *lab.Lab) (out []netip.Addr) {
+	for _, r := range l.Bird.Routes() {
+		if r.Prefix == prefix(0) && !r.Stale && !slices.Contains(out, r.NextHop) {
+			out = append(out, r.NextHop)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
