@@ -54,10 +54,14 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger) {
 	case "received notification", "sent notification":
 		code, subcode := about.octet("Code"), about.octet("Subcode")
 		received := event == "received notification"
-		if !received && code == wire.BGP_ERROR_CEASE {
+		switch {
+		case !received && code == wire.BGP_ERROR_CEASE:
 			return // we took leave
+		case !received && code == wire.BGP_ERROR_FSM_ERROR:
+			now = refused // something else than its OPEN came: a NOTIFICATION, of which GoBGP does not tell more
+		default:
+			now = faultOf(code, subcode, received)
 		}
-		now = faultOf(code, subcode, received)
 	default:
 		return
 	}

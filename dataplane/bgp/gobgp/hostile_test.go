@@ -10,8 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/hostile"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // What a neighbour sends ends nothing: neither the process, which tests of this file would end with, nor the speaker.
@@ -73,4 +76,40 @@ func TestNoMessageOfANeighbourEndsTheSpeaker(t *testing.T) {
 			updates++
 		}
 	}
+}
+
+// Whatever a neighbour sends, the speaker goes on. Each draw is a session with a neighbour of its own.
+func TestDrawnMessagesOfANeighbourEndNothing(t *testing.T) {
+	parallel(t)
+	self := newSelf(t, 90)
+	s := self.start(t)
+	paths := bgp.NewPaths(path(vip, hop1))
+	session := uint32(0)
+	testkit.Check(t, func(rt *rapid.T) {
+		session++
+		from := netip.AddrFrom4([4]byte{127, 2, byte(session >> 8), byte(session)})
+		peer := bgp.Peer{Name: "evil", Address: from, RemoteASN: hostile.ASN, Families: []bgp.Family{bgp.IPv4, bgp.IPv6}, Passive: true}
+		if err := s.Apply(t.Context(), bgp.Desired{Paths: paths, Peers: []bgp.Peer{peer}}); err != nil {
+			rt.Fatal(err)
+		}
+		in := rapid.SampledFrom([]hostile.Phase{hostile.OpenSent, hostile.OpenConfirm, hostile.Established, hostile.Established}).Draw(rt, "phase")
+		messages := rapid.SliceOfN(rapid.Custom(hostile.Draw), 1, 16).Draw(rt, "messages")
+		var c *hostile.Conversation
+		testkit.Eventually(t, "a session", func() (err error) { // the speaker refuses connections until it waits for one
+			c, err = hostile.Dial(t.Context(), from, netip.AddrPortFrom(self.addr, self.port), in)
+			return err
+		})
+		defer c.Close()
+		for _, m := range messages {
+			if c.Send(m) != nil {
+				break // it ended the session
+			}
+		}
+		if err := c.End(); err != nil {
+			rt.Fatal(err)
+		}
+		if o, err := s.everything(t.Context()); err != nil || len(o.Paths) != 1 || len(o.Peers) != 1 {
+			rt.Fatalf("the speaker has %v and %v, %v", o.Paths, o.Peers, err)
+		}
+	})
 }

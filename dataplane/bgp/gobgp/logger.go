@@ -20,6 +20,8 @@ const passwordFailed = "failed to set md5"
 var quiet = map[string]bool{
 	"call set policy":         true,
 	"Neighbor soft reset out": true,
+	"sent notification":       true, // what it means is told as a fault, once
+	"received notification":   true,
 	"No matching path for withdraw found, may be path was not installed into table": true, // a refused path of a peer
 }
 

@@ -275,7 +275,7 @@ func TestSwitchRefusesStrangers(t *testing.T) {
 	}
 	testkit.Until(t, "an attempt", func() bool {
 		st, err := s.Peers(t.Context())
-		return err == nil && len(st) == 1 && st[0].State == "idle"
+		return err == nil && len(st) == 1 && st[0].Fault.Code == faultRefused
 	})
 	if len(sw.RIB()) != 0 {
 		t.Errorf("accepted %v", sw.RIB())

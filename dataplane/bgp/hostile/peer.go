@@ -4,6 +4,7 @@
 package hostile
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,6 +74,26 @@ func (n *Peer) Session(until Phase) (*Conversation, error) {
 		return nil, err
 	}
 	n.t.Cleanup(func() { conn.Close() })
+	return converse(conn, until)
+}
+
+// Dial connects to a speaker from an address, and takes the session that far. The caller closes it. Errors: those of the connection, also where
+// the speaker does not know the address.
+func Dial(ctx context.Context, from netip.Addr, to netip.AddrPort, until Phase) (*Conversation, error) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	conn, err := d.DialContext(ctx, "tcp4", to.String())
+	if err != nil {
+		return nil, err
+	}
+	c, err := converse(conn, until)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return c, nil
+}
+
+// converse takes a session to a phase. The speaker sends its OPEN without waiting for ours.
+func converse(conn net.Conn, until Phase) (*Conversation, error) {
 	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		return nil, err
 	}
@@ -117,7 +138,8 @@ func (c *Conversation) await(kind byte) error {
 func (c *Conversation) End() error {
 	broken := message(typeKeepalive, nil)
 	binary.BigEndian.PutUint16(broken[16:], 18) // less than a header (RFC 4271 §6.1)
-	if err := c.Send(broken); err != nil {
+	// It may be taken for a part of a message that is longer than what was sent of it; so may what follows, up to its end.
+	if err := c.Send(append(broken, make([]byte, 4096)...)); err != nil {
 		return nil //nolint:nilerr // it ended the session before
 	}
 	for {

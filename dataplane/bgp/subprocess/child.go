@@ -77,9 +77,10 @@ func connection() (net.Conn, *os.File, error) {
 	return conn, far, nil
 }
 
-// ask asks something, and ends the process if it does not answer. Errors: those of the connection, after which it is not to be asked again.
-func (c *child) ask(r request) (a answer, err error) {
-	if err = c.SetDeadline(time.Now().Add(answerWithin)); err == nil {
+// ask asks something, and ends the process if it does not answer within a time. Errors: those of the connection, after which it is not to be
+// asked again.
+func (c *child) ask(r request, within time.Duration) (a answer, err error) {
+	if err = c.SetDeadline(time.Now().Add(within)); err == nil {
 		err = c.send(&r)
 	}
 	if err == nil {

@@ -34,9 +34,10 @@ type Options struct {
 const (
 	firstPause   = 100 * time.Millisecond // before a child is started again, twice as long each time
 	longestPause = 10 * time.Second
-	steadyAfter  = time.Minute      // a child that lived for so long is started again at once
-	portWait     = 5 * time.Second  // for the port of a child whose parent was killed: see leaveWithin
-	answerWithin = time.Minute      // a child that takes longer for anything is ended
+	steadyAfter  = time.Minute     // a child that lived for so long is started again at once
+	portWait     = 5 * time.Second // for the port of a child whose parent was killed: see leaveWithin
+	answerWithin = 2 * time.Minute // a child that takes longer for anything is ended: so long, and
+	andPerPath   = time.Millisecond
 	silence      = 15 * time.Second // after which a child that hears nothing ends; a switch whose keepalives fail waits 30 s
 	wordEvery    = time.Second      // of those that keep a child from that
 	collectWait  = 2 * time.Second
@@ -104,7 +105,7 @@ func (s *Speaker) start() (*child, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	o := s.options
-	a, err := c.ask(request{Do: doStart, Start: settings{o.ASN, o.RouterID, o.ListenPort, o.ListenAddrs, o.Management, silence}})
+	a, err := c.ask(request{Do: doStart, Start: settings{o.ASN, o.RouterID, o.ListenPort, o.ListenAddrs, o.Management, silence}}, answerWithin)
 	if err = errors.Join(err, a.err()); err != nil {
 		c.kill()
 		c.release()
@@ -249,16 +250,24 @@ func (s *Speaker) ask(r request) (answer, error) {
 	if s.child == nil {
 		return answer{}, ErrDown
 	}
-	a, err := s.child.ask(r)
+	a, err := s.child.ask(r, s.within())
 	if err != nil {
 		return answer{}, fmt.Errorf("%w (%w)", ErrDown, err)
 	}
 	return a, a.err()
 }
 
+// within is how long the child may take: it may look at all paths for whatever it is asked.
+func (s *Speaker) within() time.Duration {
+	if s.desired == nil {
+		return answerWithin
+	}
+	return answerWithin + time.Duration(s.desired.Paths.Len())*andPerPath
+}
+
 // tell has the child announce something. What the child knows then it knows even where it could not do all of it.
 func (s *Speaker) tell(desired bgp.Desired) error {
-	a, err := s.child.ask(request{Do: doAnnounce, Announce: announcementOf(desired, s.told)})
+	a, err := s.child.ask(request{Do: doAnnounce, Announce: announcementOf(desired, s.told)}, s.within())
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrDown, err)
 	}

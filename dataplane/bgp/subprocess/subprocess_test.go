@@ -264,7 +264,7 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.kill(); c.release() })
-		a, err := c.ask(request{Do: doStart, Start: settings{ASN: asn, RouterID: routerID, ListenPort: port, ListenAddrs: []netip.Addr{loopback}}})
+		a, err := c.ask(request{Do: doStart, Start: settings{ASN: asn, RouterID: routerID, ListenPort: port, ListenAddrs: []netip.Addr{loopback}}}, answerWithin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestAChildEndsWhenItsParentIsSilent(t *testing.T) {
 		{Do: doStart, Start: settings{ASN: asn, RouterID: routerID, Silence: silence}},
 		{Do: doAnnounce, Announce: announcementOf(bgp.Desired{Peers: []bgp.Peer{peer}, Paths: bgp.NewPaths(path(1))}, nil)},
 	} {
-		if a, err := c.ask(r); err != nil || a.err() != nil {
+		if a, err := c.ask(r, answerWithin); err != nil || a.err() != nil {
 			t.Fatal(err, a.err())
 		}
 	}
@@ -324,6 +324,24 @@ func ourselves(t *testing.T) func() *exec.Cmd {
 		t.Fatal(err)
 	}
 	return func() *exec.Cmd { return exec.Command(self, Command) }
+}
+
+// A child that does not answer is ended, and whoever asked it is told so.
+func TestAChildThatStandsStillIsEnded(t *testing.T) {
+	t.Parallel()
+	log, _ := logged(t)
+	c, err := startChild(ourselves(t)(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.kill(); c.release() })
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ask(request{Do: doNothing}, time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+	<-c.gone
 }
 
 func TestAStoppedSpeakerSaysSo(t *testing.T) {
