@@ -73,7 +73,8 @@ func (g *group) propose(ctx context.Context, member string, u cluster.Urgency, p
 	return err
 }
 
-// usage is what a process has used.
+// usage is what a process has used, and those that it started and that run: a member's BGP speaker is one. What they share of their program's
+// file counts for each.
 type usage struct {
 	CPUSeconds float64 `json:"cpu_s"`
 	RSSMB      float64 `json:"rss_mb"`
@@ -84,6 +85,16 @@ type usage struct {
 }
 
 func usageOf(pid int) usage {
+	u := usageAlone(pid)
+	for _, child := range lab.Children(pid) {
+		c := usageOf(child)
+		u.CPUSeconds, u.RSSMB, u.PeakRSSMB = u.CPUSeconds+c.CPUSeconds, u.RSSMB+c.RSSMB, u.PeakRSSMB+c.PeakRSSMB
+		u.AnonMB, u.FileMB = u.AnonMB+c.AnonMB, u.FileMB+c.FileMB
+	}
+	return u
+}
+
+func usageAlone(pid int) usage {
 	var u usage
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	if text, err := os.ReadFile(dir + "status"); err == nil {

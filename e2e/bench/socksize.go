@@ -90,7 +90,7 @@ func synced(t *bench, sizes program.Sizes, items int, item func(i int, changed b
 	decoded, took := step(first)
 	first = nil
 	detail := map[string]any{
-		"items": items, "decoded_s": decoded.Seconds(), "peak_heap_mb": peakHeapMB(), "heap_before_mb": begin, "heap_mb": memoryNow(), "process": usageOf(os.Getpid()),
+		"items": items, "decoded_s": decoded.Seconds(), "peak_heap_mb": peakHeapMB(), "heap_before_mb": begin, "heap_mb": memoryNow(), "process": usageAlone(os.Getpid()),
 	}
 	var changes []float64
 	for turn := range syncChanges {

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,23 +18,11 @@ import (
 )
 
 // speakers are the processes of the members' BGP speakers, by member.
-func speakers(t *testing.T, l *lab.Lab) map[string]int {
-	t.Helper()
+func speakers(l *lab.Lab) map[string]int {
 	out := map[string]int{}
 	for _, m := range l.Members {
-		var text []byte
-		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.PID()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, thread := range threads { // children are of the thread that started them
-			more, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", m.PID(), thread.Name())) // a thread may have ended
-			text = append(text, more...)
-		}
-		for f := range strings.FieldsSeq(string(text)) {
-			if out[m.Name], err = strconv.Atoi(f); err != nil {
-				t.Fatal(err)
-			}
+		for _, pid := range m.Children() {
+			out[m.Name] = pid
 		}
 	}
 	return out
@@ -59,7 +45,7 @@ func standing(t *testing.T, l *lab.Lab) string {
 // Switches that send malformed messages end neither a member nor its speaker, and the switch that does not has every prefix all along.
 func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	l := started(t, lab.Options{})
-	before, children := standing(t, l), speakers(t, l)
+	before, children := standing(t, l), speakers(l)
 	stop := l.NeverMissing(prefix(0))
 	messages := hostile.Messages()
 	var wg sync.WaitGroup
@@ -86,7 +72,7 @@ func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	if after := standing(t, l); after != before {
 		t.Errorf("before: %s, after: %s", before, after)
 	}
-	if after := speakers(t, l); !maps.Equal(after, children) || len(after) != len(l.Members) {
+	if after := speakers(l); !maps.Equal(after, children) || len(after) != len(l.Members) {
 		t.Errorf("speakers before: %v, after: %v", children, after)
 	}
 	l.Manifests.Service(0, 2, 3)
@@ -99,7 +85,7 @@ func TestSpeakersThatEndAreStartedAgain(t *testing.T) {
 	before := standing(t, l)
 	stop := l.NeverMissing(prefix(0))
 	for _, nodes := range [][]int{{2, 3}, {1, 3}, {1, 2}} {
-		children := speakers(t, l)
+		children := speakers(l)
 		if len(children) != len(l.Members) {
 			t.Fatalf("speakers are %v", children)
 		}
@@ -114,7 +100,7 @@ func TestSpeakersThatEndAreStartedAgain(t *testing.T) {
 			l.Bird.WaitEstablished(m.Name)
 		}
 		l.Eventually("other speakers", func() error {
-			for name, pid := range speakers(t, l) {
+			for name, pid := range speakers(l) {
 				if pid == children[name] {
 					return fmt.Errorf("%s has %d still", name, pid)
 				}

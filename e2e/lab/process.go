@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -123,6 +126,23 @@ func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.Process.Pid
+}
+
+// Children are the processes that it started and that run, such as a member's BGP speaker.
+func (p *Process) Children() []int { return Children(p.PID()) }
+
+// Children are the processes that a process started and that run.
+func Children(pid int) (out []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is right
+	for _, of := range threads {                                              // children are of the thread that started them
+		text, _ := os.ReadFile(of) // a thread may have ended
+		for f := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
 }
 
 // Log is what the process has written to standard error.

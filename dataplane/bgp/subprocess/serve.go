@@ -38,7 +38,7 @@ func Main() int {
 	file := os.NewFile(connectionFD, "parent")
 	conn, err := net.FileConn(file)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v; this command is the program's own, which starts it with a connection\n", Command, err)
+		fmt.Fprintf(os.Stderr, "%s: no connection with a parent (%v): members and agents run this command themselves\n", Command, err)
 		return 2
 	}
 	_ = file.Close() // conn has a duplicate
