@@ -12,6 +12,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 const (
@@ -161,6 +162,7 @@ func TestBrokenConnectionLeavesNoGap(t *testing.T) {
 	bird.WaitNextHops(last, addr(hop1))
 	watched := bird.Watch(last)
 	before := bird.Sessions()["s1"].Opened
+	testkit.Until(t, "the session, of which GoBGP tells later than BIRD", func() bool { return sp[0].session(bird.Address()) != nil })
 	if err := shutdownSocket(sp[0].session(bird.Address()).tuple); err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ type logger struct {
 	dropped  atomic.Uint64 // UPDATEs that GoBGP could not write
 	unsigned atomic.Uint64 // passwords that it could not set
 	faults   faults
+	written  func(attributes) // told of each UPDATE that GoBGP has written
 }
 
 // attributes are what a message of GoBGP is about, by its own keys.
@@ -51,6 +52,9 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 		l.dropped.Add(1)
 	case passwordFailed:
 		l.unsigned.Add(1)
+	case sentUpdate:
+		l.written(about)
+		return level
 	}
 	l.faults.notice(event, about, l.log)
 	if quiet[event] {
@@ -65,10 +69,8 @@ type handler struct {
 	bound []slog.Attr // that all messages bear
 }
 
-// Enabled lets messages that faults are learnt from pass, whether anybody reads them or not.
-func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || h.log.Enabled(ctx, level)
-}
+// Enabled lets all messages pass, whether anybody reads them or not: faults are learnt from some, and what was written.
+func (h handler) Enabled(context.Context, slog.Level) bool { return true }
 
 // WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -80,19 +82,24 @@ func (h handler) WithGroup(string) slog.Handler { return h }
 
 // Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelInfo && r.Message != sentUpdate && !h.log.Enabled(ctx, r.Level) {
+		return nil
+	}
 	attrs := slices.Clone(h.bound)
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, a)
 		return true
 	})
 	about := make(attributes, len(attrs))
-	for i, a := range attrs {
+	for _, a := range attrs {
 		about[a.Key] = a.Value
-		attrs[i] = slog.String(attrKey(a.Key), a.Value.String())
 	}
 	level := h.observe(r.Level, r.Message, about)
 	if !h.log.Enabled(ctx, level) {
 		return nil
+	}
+	for i, a := range attrs {
+		attrs[i] = slog.String(attrKey(a.Key), a.Value.String())
 	}
 	slices.SortFunc(attrs, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
 	h.log.LogAttrs(ctx, level, "gobgp", append([]slog.Attr{slog.String("event", r.Message)}, attrs...)...)

@@ -22,6 +22,14 @@ func apiFamily(f bgp.Family) *api.Family {
 	return &api.Family{Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST}
 }
 
+// bgpFamily is one of those that encodePeer tells GoBGP.
+func bgpFamily(f *api.Family) bgp.Family {
+	if f.GetAfi() == api.Family_AFI_IP6 {
+		return bgp.IPv6
+	}
+	return bgp.IPv4
+}
+
 func wireFamily(f bgp.Family) wire.Family {
 	if f == bgp.IPv4 {
 		return wire.RF_IPv4_UC
@@ -79,7 +87,9 @@ func encodePath(p bgp.Path, asn uint32) (*apiutil.Path, error) {
 		}
 		attrs = append(attrs, wire.NewPathAttributeLargeCommunities(c))
 	}
-	return &apiutil.Path{Family: wireFamily(bgp.FamilyOf(p.Prefix.Addr())), Nlri: nlri, RemoteID: p.PathID, Attrs: attrs}, nil
+	return &apiutil.Path{
+		Family: wireFamily(bgp.FamilyOf(p.Prefix.Addr())), Nlri: nlri, RemoteID: p.PathID, Attrs: attrs, Age: int64(p.PathID), // see preference
+	}, nil
 }
 
 // encodeNextHop gives the attribute that says where packets go (RFC 4271 §5.1.3, RFC 4760 §3).

@@ -128,11 +128,7 @@ func decodePeer(p *api.Peer) (bgp.Peer, error) {
 		out.Restart.Notification = g.GetNotificationEnabled()
 	}
 	for _, af := range p.GetAfiSafis() {
-		family := bgp.IPv4
-		if af.GetConfig().GetFamily().GetAfi() == api.Family_AFI_IP6 {
-			family = bgp.IPv6
-		}
-		out.Families = append(out.Families, family)
+		out.Families = append(out.Families, bgpFamily(af.GetConfig().GetFamily()))
 		out.SendMax = max(1, uint8(af.GetAddPaths().GetConfig().GetSendMax()))
 		if out.Restart.Mode == bgp.RestartLongLived {
 			out.Restart.StaleTime = ofSeconds(uint64(af.GetLongLivedGracefulRestart().GetConfig().GetRestartTime()))

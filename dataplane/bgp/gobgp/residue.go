@@ -76,7 +76,7 @@ func (s *Speaker) Mend(ctx context.Context, longer time.Duration) error {
 		if n == nil || !l.Residue || l.Arrived < l.Sent || time.Since(n.had) < healAfter+longer || time.Since(s.healed[l.Peer]) < healEvery {
 			continue
 		}
-		if err := s.renewSession(ctx, l.Peer); err != nil {
+		if err := s.renewSession(ctx, l.Peer, "the switch may hold paths of an earlier session"); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Speaker) Mend(ctx context.Context, longer time.Duration) error {
 }
 
 // renewSession restarts the session with a peer that has everything.
-func (s *Speaker) renewSession(ctx context.Context, a netip.Addr) error {
+func (s *Speaker) renewSession(ctx context.Context, a netip.Addr, reason string) error {
 	peers, err := s.listPeers(ctx)
 	if err != nil {
 		return fmt.Errorf("list peers: %w", err)
@@ -97,7 +97,7 @@ func (s *Speaker) renewSession(ctx context.Context, a netip.Addr) error {
 		return err
 	}
 	s.healed[a] = time.Now()
-	s.logger.log.Info("session restarted", "peer", a, "reason", "the switch may hold paths of an earlier session")
+	s.logger.log.Info("session restarted", "peer", a, "reason", reason)
 	s.residue.Settled(a) // once the connection is closed
 	return s.restartPeer(ctx, peer)
 }

@@ -21,7 +21,7 @@ type session struct {
 	number uint64
 	tuple  tuple
 	since  time.Time
-	sending
+	queue
 	judged  bool      // what follows is known
 	residue bool      // the peer may hold what it kept of an earlier session: see mayKeep
 	had     time.Time // since when the peer has had a whole table; only where residue is set
@@ -47,7 +47,7 @@ func (s *Speaker) onEvent(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) {
 		now := time.Now()
 		s.opened++
 		delete(s.without, address)
-		s.sessions[address] = &session{number: s.opened, since: now, sending: sending{moved: now, uncounted: true}, tuple: tuple{
+		s.sessions[address] = &session{number: s.opened, since: now, queue: newQueue(now), tuple: tuple{
 			localPort: uint16(peer.Transport.LocalPort),
 			remote:    netip.AddrPortFrom(address, uint16(peer.Transport.RemotePort)),
 		}}

@@ -83,6 +83,7 @@ func New(c Config) (*Speaker, error) {
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
+	s.logger.written = s.onWritten
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(slog.New(handler{logger: s.logger}), nil)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
 	go s.server.Serve()
@@ -163,8 +164,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		return err
 	}
 	steps, invalid := bgp.Plan(s.asn, desired, observed)
-	s.expectUpdates(ctx, steps)
-	refused, err := s.doAll(ctx, steps)
+	refused, err := s.doAll(ctx, inRounds(steps, observed.Paths))
 	invalid = errors.Join(invalid, refused)
 	if err != nil {
 		s.told = told{}
@@ -180,21 +180,35 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	return errors.Join(invalid, s.restartAll(ctx, renamed))
 }
 
-// doAll takes steps up to the first that fails. What is invalid is left out, and told.
-func (s *Speaker) doAll(ctx context.Context, steps []bgp.Step) (invalid, err error) {
-	for some := range slices.Chunk(steps, namesAtOnce) {
-		for _, step := range some {
-			if err = ctx.Err(); err == nil {
-				err = s.do(ctx, step)
-			}
-			if errors.Is(err, bgp.ErrInvalid) {
-				invalid, err = errors.Join(invalid, err), nil
-			}
+// doAll takes rounds of steps up to the first step that fails. What is invalid is left out, and told.
+func (s *Speaker) doAll(ctx context.Context, rounds []round) (invalid, err error) {
+	for _, r := range rounds {
+		if err := s.expect(ctx, r); err != nil {
+			return invalid, err
+		}
+		for some := range slices.Chunk(r.steps, namesAtOnce) {
+			refused, err := s.doSome(ctx, some)
+			invalid = errors.Join(invalid, refused)
 			if err != nil {
 				return invalid, err
 			}
+			if err := s.forgetNames(); err != nil {
+				return invalid, err
+			}
 		}
-		if err := s.forgetNames(); err != nil {
+	}
+	return invalid, nil
+}
+
+func (s *Speaker) doSome(ctx context.Context, steps []bgp.Step) (invalid, err error) {
+	for _, step := range steps {
+		if err = ctx.Err(); err == nil {
+			err = s.do(ctx, step)
+		}
+		if errors.Is(err, bgp.ErrInvalid) {
+			invalid, err = errors.Join(invalid, err), nil
+		}
+		if err != nil {
 			return invalid, err
 		}
 	}

@@ -74,6 +74,7 @@ type Switch struct {
 	neighbors map[netip.Addr]*neighbor // by router id
 	conns     map[net.Conn]bool
 	rib       rib
+	lost      map[netip.Prefix]int
 }
 
 // neighbor is what the switch knows of a speaker, across its sessions.
@@ -97,7 +98,7 @@ func Start(c Config) (*Switch, error) {
 	}
 	s := &Switch{
 		conf: c, listener: l, changed: make(chan struct{}, 1),
-		neighbors: map[netip.Addr]*neighbor{}, conns: map[net.Conn]bool{}, rib: rib{},
+		neighbors: map[netip.Addr]*neighbor{}, conns: map[net.Conn]bool{}, rib: rib{}, lost: map[netip.Prefix]int{},
 	}
 	for _, n := range c.Neighbors {
 		s.neighbors[n.RouterID] = &neighbor{Neighbor: n}
@@ -174,6 +175,13 @@ func (s *Switch) RIB() []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rib.entries()
+}
+
+// Lost returns how often an UPDATE took the last path of a prefix.
+func (s *Switch) Lost(p netip.Prefix) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost[p]
 }
 
 // Routes returns all paths, by prefix, neighbour and identifier.

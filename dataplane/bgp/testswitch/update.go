@@ -70,12 +70,20 @@ func (s *Switch) update(x *session, u *wire.BGPUpdate) {
 		x.n.updates++
 	}
 	for _, p := range slices.Concat(withdrawn6, withdrawn) {
-		s.rib.remove(prefixOf(p), source{x.n.RouterID, p.ID})
+		s.withdraw(prefixOf(p), source{x.n.RouterID, p.ID})
 	}
 	s.announce(route, announced)
 	route.NextHop = nextHop6
 	s.announce(route, announced6)
 	s.signal()
+}
+
+func (s *Switch) withdraw(p netip.Prefix, of source) {
+	_, had := s.rib[p]
+	s.rib.remove(p, of)
+	if _, has := s.rib[p]; had && !has {
+		s.lost[p]++
+	}
 }
 
 func (s *Switch) announce(r Route, prefixes []wire.PathNLRI) {

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/osrg/gobgp/v4/api"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// GoBGP writes what it finds in its queue for a session in an order of its own: withdrawals first, then announcements, of one family
+// after the other, and those of different attributes in no order at all (since 4.5). So two changes must not be in a queue together
+// where their order counts:
+//
+//   - A path that goes because another one came. The switch would have none for a moment.
+//   - For a peer without ADD-PATH, which knows the paths of a prefix by the prefix alone: any two changes of the best path of one
+//     prefix. The peer might be left with the one that is over, for ever.
+//
+// Steps are done in rounds, and each waits until all that it must not meet has been written.
+
+// unmoved is how long a queue must not have moved for a round to wait no longer: a switch that does not read must not hold up others.
+const unmoved = time.Second
+
+// lookAgain is how long to wait between two looks at the queues.
+const lookAgain = time.Millisecond
+
+// round is some steps of a plan, of one kind.
+type round struct {
+	kind  int
+	steps []bgp.Step
+	// best are the prefixes whose best path they change, which peers without ADD-PATH are told; false where some are not sent some path
+	// of it, so that it may be another one for them.
+	best map[netip.Prefix]bool
+}
+
+// inRounds divides the steps of a plan into rounds, in each of which the best path of a prefix changes once at most: paths that come, the
+// best first, so that those that follow change nothing more; paths that change, each of a prefix in a round of its own; paths that go,
+// the best last. observed are the paths that there are.
+func inRounds(steps []bgp.Step, observed []bgp.Path) []round {
+	there := newTable(observed)
+	var rounds []round
+	seen := map[netip.Prefix]bool{} // of the round, where paths change
+	for _, step := range steps {
+		kind := there.kindOf(step)
+		if len(rounds) == 0 || kind != rounds[len(rounds)-1].kind || kind == changes && seen[step.Path.Prefix] {
+			rounds = append(rounds, round{kind: kind})
+			clear(seen)
+		}
+		seen[step.Path.Prefix] = true
+		last := &rounds[len(rounds)-1]
+		last.steps = append(last.steps, step)
+	}
+	for i := range rounds {
+		r := &rounds[i]
+		switch r.kind {
+		case comes:
+			slices.SortStableFunc(r.steps, func(a, b bgp.Step) int { return preference(a.Path, b.Path) })
+		case goes:
+			slices.SortStableFunc(r.steps, func(a, b bgp.Step) int { return preference(b.Path, a.Path) })
+		}
+		r.best = there.take(r.steps)
+	}
+	return rounds
+}
+
+// table is the paths that GoBGP has, of the prefixes that a plan is about, by their identifiers.
+type table map[netip.Prefix]map[uint32]bgp.Path
+
+func newTable(paths []bgp.Path) table {
+	t := table{}
+	for _, p := range paths {
+		t.set(p)
+	}
+	return t
+}
+
+func (t table) set(p bgp.Path) {
+	if t[p.Prefix] == nil {
+		t[p.Prefix] = map[uint32]bgp.Path{}
+	}
+	t[p.Prefix][p.PathID] = p
+}
+
+// take takes in steps, and returns what a round holds as best.
+func (t table) take(steps []bgp.Step) map[netip.Prefix]bool {
+	before, partly := map[netip.Prefix]*bgp.Path{}, map[netip.Prefix]bool{}
+	for _, step := range steps {
+		p := step.Path
+		if step.Action != bgp.AddPath && step.Action != bgp.RemovePath {
+			continue
+		}
+		if _, ok := before[p.Prefix]; !ok {
+			before[p.Prefix], partly[p.Prefix] = t.best(p.Prefix)
+		}
+		if step.Action == bgp.AddPath {
+			t.set(p)
+		} else {
+			delete(t[p.Prefix], p.PathID)
+		}
+	}
+	changed := map[netip.Prefix]bool{}
+	for prefix, was := range before {
+		is, some := t.best(prefix)
+		if some = some || partly[prefix]; some || (was == nil) != (is == nil) || was != nil && !was.Equal(*is) {
+			changed[prefix] = !some
+		}
+	}
+	return changed
+}
+
+// best returns the best path of a prefix, and whether some peers are not sent some of them.
+func (t table) best(of netip.Prefix) (best *bgp.Path, partly bool) {
+	for _, p := range t[of] {
+		partly = partly || p.Withheld
+		if best == nil || preference(p, *best) < 0 {
+			best = &p
+		}
+	}
+	return best, partly
+}
+
+// Kinds of steps.
+const (
+	comes   = iota // a path
+	changes        // its attributes
+	goes
+	demotes // all paths are sent again
+	other
+)
+
+func (t table) kindOf(step bgp.Step) int {
+	_, known := t[step.Path.Prefix][step.Path.PathID]
+	switch {
+	case step.Action == bgp.RemovePath:
+		return goes
+	case step.Action == bgp.SetDemoted:
+		return demotes
+	case step.Action != bgp.AddPath:
+		return other
+	case known:
+		return changes
+	}
+	return comes
+}
+
+// preference tells, as a negative number, that GoBGP prefers path a of a prefix to path b (RFC 4271 §9.1.2). Where all else is equal it
+// prefers the one that it has had longer; we say that that is the one of the lower identifier, so that all speakers prefer the same one.
+func preference(a, b bgp.Path) int {
+	return cmp.Or(
+		cmp.Compare(localPref(b), localPref(a)),
+		cmp.Compare(originCode(a.Origin), originCode(b.Origin)),
+		cmp.Compare(a.MED, b.MED),
+		cmp.Compare(a.PathID, b.PathID),
+	)
+}
+
+func localPref(p bgp.Path) uint32 {
+	if p.LocalPref == 0 {
+		return defaultLocalPref
+	}
+	return p.LocalPref
+}
+
+// expect waits until the steps of a round may be put into the queues, and notes that they are about to be. Errors: GoBGP's; ctx.Err().
+func (s *Speaker) expect(ctx context.Context, r round) error {
+	if r.kind == other {
+		return nil
+	}
+	for began := time.Now(); ; {
+		peers, err := s.listPeers(ctx)
+		if err != nil {
+			return fmt.Errorf("list peers: %w", err)
+		}
+		if now := time.Now(); (s.allKnown(peers) || now.Sub(began) > unmoved) && s.enqueue(r, peers, now) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// allKnown tells whether all sessions that are open are known here too: GoBGP tells of one some time after it began to write its table.
+func (s *Speaker) allKnown(peers map[netip.Addr]*api.Peer) bool {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	for a, p := range peers {
+		if p.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED && s.sessions[a] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// enqueue notes that the steps of a round are put into the queues, unless a queue holds what they must not meet and moves.
+func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time) bool {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	to := map[*session][]bgp.Family{} // and of which families it is sent all paths
+	for a, n := range s.sessions {
+		p := peers[a]
+		if p == nil || p.GetGracefulRestart().GetLocalRestarting() {
+			continue // it is sent all paths once it is done, in one go
+		}
+		to[n] = negotiated(p).AddPath
+		empty := n.empty(now, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
+		if !empty && now.Sub(n.moved) < unmoved && (r.kind == goes || r.kind == demotes || n.meets(r, to[n])) {
+			return false
+		}
+	}
+	for n, all := range to {
+		n.mixed = n.mixed || n.meets(r, all)
+		n.putAll(r, all, now)
+	}
+	return true
+}
+
+// meets tells whether the queue to a peer holds changes of the best path of a prefix that the round changes too, where the peer is told
+// that alone.
+func (q *queue) meets(r round, all []bgp.Family) bool {
+	for p := range r.best {
+		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) && q.holds(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// putAll notes the steps of a round.
+func (q *queue) putAll(r round, all []bgp.Family, now time.Time) {
+	if r.kind == demotes {
+		q.putTable(now)
+		return
+	}
+	for _, step := range r.steps {
+		if p := step.Path; slices.Contains(all, bgp.FamilyOf(p.Prefix.Addr())) {
+			q.put(p.Prefix, !p.Withheld, now)
+		}
+	}
+	for p, certain := range r.best {
+		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) {
+			q.put(p, certain, now)
+		}
+	}
+}
+
+// unmix restarts a session, once all has been written, in which changes may have been written in the wrong order. It tells whether there
+// was none.
+func (s *Speaker) unmix(ctx context.Context) (bool, error) {
+	var of netip.Addr
+	s.sessionsMu.Lock()
+	for a, n := range s.sessions {
+		if n.mixed && time.Since(s.healed[a]) >= healEvery {
+			of = a
+		}
+	}
+	s.sessionsMu.Unlock()
+	if !of.IsValid() {
+		return true, nil
+	}
+	return false, s.renewSession(ctx, of, "the switch was slow to read, and may hold paths that are over")
+}

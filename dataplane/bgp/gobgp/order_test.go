@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	wire "github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/testswitch"
+	"fairlead.io/fairlead/internal/testkit"
+)
+
+// withSwitch opens a session with a switch that is sent so many paths of a prefix, 0 for all. Who waits for its hold time waits in vain.
+func withSwitch(t *testing.T, most uint8) (*testswitch.Switch, *Speaker, bgp.Desired) {
+	t.Helper()
+	sw, s := startSwitch(t, 1), dialler(t, 0)
+	peer := switchPeer(sw)
+	peer.SendMax, peer.HoldTime = most, time.Hour
+	d := bgp.Desired{Peers: []bgp.Peer{peer}}
+	apply(t, s, d)
+	testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established })
+	return sw, s, d
+}
+
+// prefixes and paths for tests with many.
+func many(n int, hops ...string) []bgp.Path {
+	var out []bgp.Path
+	for i := range n {
+		for _, h := range hops {
+			p := path(fmt.Sprintf("203.0.113.%d/32", i), h)
+			if i%2 == 1 {
+				p = path(fmt.Sprintf("2001:db8:1::%x/128", i), "2001:db8::"+h[len(h)-1:])
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// The next hops of a hundred prefixes are replaced in one plan: there is no moment in which the switch has no path of one of them.
+func TestPathsComeBeforeOthersGo(t *testing.T) {
+	parallel(t)
+	for _, most := range []uint8{0, 1} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			sw, s, d := withSwitch(t, most)
+			hops := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+			for i := range 6 {
+				d.Paths = bgp.NewPaths(many(100, hops[i%3])...)
+				if err := s.Apply(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				waitRIB(t, sw, merged([]bgp.Desired{d}))
+			}
+			for p := range d.Paths.Prefixes() {
+				if n := sw.Lost(p); n > 0 {
+					t.Errorf("the switch had no path of %s for a moment, %d times", p, n)
+				}
+			}
+		})
+	}
+}
+
+// All that is applied counts as written before long, however GoBGP packs it, and what counts as written is: nothing is sent after that.
+func TestWrittenIsToldInTime(t *testing.T) {
+	parallel(t)
+	for _, most := range []uint8{0, 1} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			_, s, d := withSwitch(t, most)
+			sent := func() uint64 {
+				links, err := s.Links(t.Context())
+				if err != nil || len(links) != 1 {
+					t.Fatal(links, err)
+				}
+				return links[0].Sent
+			}
+			for i := range 10 {
+				d.Paths = bgp.NewPaths(many(10*i, "192.0.2.1", "192.0.2.2")...)
+				apply(t, s, d)
+				before := sent()
+				time.Sleep(10 * time.Millisecond) // too short hides a fault, too long makes none
+				if after := sent(); after != before {
+					t.Errorf("%d bytes were sent after all was written", after-before)
+				}
+			}
+		})
+	}
+}
+
+// genRivals draws paths of two prefixes, each by none, some or all of a few next hops.
+func genRivals() *rapid.Generator[[]bgp.Path] {
+	return rapid.Custom(func(t *rapid.T) (out []bgp.Path) {
+		for _, of := range []string{vip, "203.0.113.11/32"} {
+			for _, hop := range []string{hop1, hop2, "192.0.2.11"} {
+				p := path(of, hop)
+				p.MED = rapid.SampledFrom([]uint32{0, 1, 2, 3, 4}).Draw(t, "med")
+				if p.MED < 4 {
+					out = append(out, p)
+				}
+			}
+		}
+		return out
+	})
+}
+
+// Whatever is planned, the best path of a prefix changes once at most in a round, counted after each step, and just then the round says so.
+func TestPropertyARoundChangesABestPathOnce(t *testing.T) {
+	testkit.Check(t, func(rt *rapid.T) {
+		had := bgp.AssignPathIDs(genRivals().Draw(rt, "observed"))
+		wants := bgp.Desired{Paths: bgp.NewPaths(genRivals().Draw(rt, "desired")...)}
+		steps, err := bgp.Plan(65000, wants, bgp.Observed{Paths: had})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		done := 0
+		for _, r := range inRounds(steps, had) {
+			changed := map[netip.Prefix]int{}
+			for _, step := range r.steps {
+				done++
+				before := bestOf(had)
+				had = slices.DeleteFunc(slices.Clone(had), func(p bgp.Path) bool {
+					return p.Prefix == step.Path.Prefix && p.PathID == step.Path.PathID
+				})
+				if step.Action == bgp.AddPath {
+					had = append(had, step.Path)
+				}
+				if was, is := before[step.Path.Prefix], bestOf(had)[step.Path.Prefix]; !was.Equal(is) {
+					changed[step.Path.Prefix]++
+				}
+			}
+			for p, n := range changed {
+				if n > 1 {
+					rt.Fatalf("the best path of %s changes %d times in %v", p, n, r.steps)
+				}
+			}
+			if !slices.Equal(slices.SortedFunc(maps.Keys(changed), netip.Prefix.Compare), slices.SortedFunc(maps.Keys(r.best), netip.Prefix.Compare)) {
+				rt.Fatalf("the best paths change of %v, and %v is told of %v", changed, r.best, r.steps)
+			}
+		}
+		if done != len(steps) {
+			rt.Fatalf("%d of %d steps are done", done, len(steps))
+		}
+	})
+}
+
+// Whatever a speaker is told, and however fast, a switch that takes one path of a prefix has the best one in the end, and none of a prefix
+// that has none.
+func TestPropertySwitchWithoutAddPathHasTheBestPath(t *testing.T) {
+	parallel(t)
+	sw, s, d := withSwitch(t, 1)
+	testkit.Check(t, func(rt *rapid.T) {
+		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+			d.Paths = bgp.NewPaths(genPaths().Draw(rt, "paths")...)
+			d.Demoted = rapid.IntRange(0, 7).Draw(rt, "demoted") == 0 // all paths are sent again, which takes its time
+			if err := s.Apply(t.Context(), d); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		var want []testswitch.Entry
+		for p, best := range bestOf(bgp.AssignPathIDs(listOf(d.Paths))) {
+			want = append(want, testswitch.Entry{Prefix: p, NextHops: []netip.Addr{best.NextHop}})
+		}
+		slices.SortFunc(want, func(a, b testswitch.Entry) int { return a.Prefix.Compare(b.Prefix) })
+		waitRIB(rt, sw, want)
+	})
+}
+
+// A switch that does not read holds up others for a second. If it then may have got two changes of one prefix in the wrong order, and knows
+// paths by the prefix alone, its session is restarted once it reads.
+func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
+	parallel(t)
+	for most, restarts := range map[uint8]bool{0: false, 1: true} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			sw, s, d := withSwitch(t, most)
+			d.Paths = bgp.NewPaths(path(vip, hop1))
+			apply(t, s, d)
+			since := sw.Peers()[0].Since
+			peers, err := s.listPeers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			next := round{kind: comes, steps: []bgp.Step{{Action: bgp.AddPath, Path: path(vip, hop2)}}, best: map[netip.Prefix]bool{prefix(vip): true}}
+			for _, c := range []struct {
+				after time.Duration
+				goes  bool
+			}{{0, true}, {unmoved / 2, !restarts}, {2 * unmoved, true}} {
+				if goes := s.enqueue(next, peers, now.Add(c.after)); goes != c.goes {
+					t.Errorf("after %s the next change goes: %t", c.after, goes)
+				}
+			}
+			for range 3 { // it is given to nobody, and written as far as the speaker knows
+				s.onWritten(attributes{"Key": slog.StringValue(sw.Addr().Addr().String()), "nlri": slog.AnyValue(written(t, vip))})
+			}
+			apply(t, s, d)
+			if got := !sw.Peers()[0].Since.Equal(since); got != restarts {
+				t.Errorf("the session was restarted: %t", got)
+			}
+			waitRIB(t, sw, merged([]bgp.Desired{d}))
+		})
+	}
+}
+
+// written is what GoBGP tells of a prefix that it wrote.
+func written(t *testing.T, of string) []wire.PathNLRI {
+	t.Helper()
+	n, err := wire.NewIPAddrPrefix(prefix(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []wire.PathNLRI{{NLRI: n}}
+}
+
+// bestOf picks the best path of each prefix: of equal ones that of the lowest identifier.
+func bestOf(paths []bgp.Path) map[netip.Prefix]bgp.Path {
+	best := map[netip.Prefix]bgp.Path{}
+	for _, p := range paths {
+		if old, ok := best[p.Prefix]; !ok || p.MED < old.MED || p.MED == old.MED && p.PathID < old.PathID {
+			best[p.Prefix] = p
+		}
+	}
+	return best
+}
