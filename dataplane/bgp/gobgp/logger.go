@@ -32,6 +32,7 @@ type logger struct {
 	unsigned atomic.Uint64 // passwords that it could not set
 	faults   faults
 	written  func(attributes) // told of each UPDATE that GoBGP has written
+	up       func(attributes) // told of each peer that is up, before its session opens
 }
 
 // attributes are what a message of GoBGP is about, by its own keys.
@@ -55,6 +56,8 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 	case sentUpdate:
 		l.written(about)
 		return level
+	case peerUp:
+		l.up(about)
 	}
 	l.faults.notice(event, about, l.log)
 	if quiet[event] {

@@ -168,25 +168,37 @@ func localPref(p bgp.Path) uint32 {
 	return p.LocalPref
 }
 
-// expect waits until the steps of a round may be put into the queues, and notes that they are about to be. Errors: GoBGP's; ctx.Err().
-func (s *Speaker) expect(ctx context.Context, r round) error {
+// expect waits until the steps of a round may be put into the queues, and notes that they are about to be. The caller calls done when they
+// are; no session opens until then. Errors: GoBGP's; ctx.Err().
+func (s *Speaker) expect(ctx context.Context, r round) (done func(), err error) {
 	if r.kind == other {
-		return nil
+		return func() {}, nil
 	}
 	for began := time.Now(); ; {
-		peers, err := s.listPeers(ctx)
-		if err != nil {
-			return fmt.Errorf("list peers: %w", err)
+		s.openings.mu.Lock()
+		if may, err := s.mayBegin(ctx, r, began); err != nil {
+			s.openings.mu.Unlock()
+			return nil, err
+		} else if may {
+			return s.openings.mu.Unlock, nil
 		}
-		if now := time.Now(); (s.allKnown(peers) || now.Sub(began) > unmoved) && s.enqueue(r, peers, now) {
-			return nil
-		}
+		s.openings.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(lookAgain):
 		}
 	}
+}
+
+// mayBegin tells whether a round that has waited since began may begin now, and notes that it does. Errors: GoBGP's.
+func (s *Speaker) mayBegin(ctx context.Context, r round, began time.Time) (bool, error) {
+	peers, err := s.listPeers(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list peers: %w", err)
+	}
+	now := time.Now()
+	return s.openings.none(peers, now) && (s.allKnown(peers) || now.Sub(began) > unmoved) && s.enqueue(r, peers, now), nil
 }
 
 // allKnown tells whether all sessions that are open are known here too: GoBGP tells of one some time after it began to write its table.

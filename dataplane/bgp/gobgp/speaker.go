@@ -62,6 +62,8 @@ type Speaker struct {
 	linked  []bgp.Link               // what Links told last
 	healed  map[netip.Addr]time.Time // when sessions were last restarted for what peers kept
 
+	openings openings
+
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
 	opened     uint64                  // sessions so far
@@ -83,7 +85,8 @@ func New(c Config) (*Speaker, error) {
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
-	s.logger.written = s.onWritten
+	s.openings.since = map[netip.Addr]time.Time{}
+	s.logger.written, s.logger.up = s.onWritten, s.onUp
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(slog.New(handler{logger: s.logger}), nil)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
 	go s.server.Serve()
@@ -183,18 +186,29 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 // doAll takes rounds of steps up to the first step that fails. What is invalid is left out, and told.
 func (s *Speaker) doAll(ctx context.Context, rounds []round) (invalid, err error) {
 	for _, r := range rounds {
-		if err := s.expect(ctx, r); err != nil {
+		done, err := s.expect(ctx, r)
+		if err != nil {
 			return invalid, err
 		}
-		for some := range slices.Chunk(r.steps, namesAtOnce) {
-			refused, err := s.doSome(ctx, some)
-			invalid = errors.Join(invalid, refused)
-			if err != nil {
-				return invalid, err
-			}
-			if err := s.forgetNames(); err != nil {
-				return invalid, err
-			}
+		refused, err := s.doRound(ctx, r)
+		done()
+		invalid = errors.Join(invalid, refused)
+		if err != nil {
+			return invalid, err
+		}
+	}
+	return invalid, nil
+}
+
+func (s *Speaker) doRound(ctx context.Context, r round) (invalid, err error) {
+	for some := range slices.Chunk(r.steps, namesAtOnce) {
+		refused, err := s.doSome(ctx, some)
+		invalid = errors.Join(invalid, refused)
+		if err != nil {
+			return invalid, err
+		}
+		if err := s.forgetNames(); err != nil {
+			return invalid, err
 		}
 	}
 	return invalid, nil
