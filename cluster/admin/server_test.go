@@ -388,3 +388,15 @@ func TestClientSaysWhatIsWrongWithItsCertificate(t *testing.T) {
 		t.Fatalf("other group: %v", err)
 	}
 }
+
+// The HTTP/2 of a module of its own is mended when that is brought up; net/http's is only with another Go.
+func TestTheAPIIsServedByTheHTTP2OfAModule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	status, proto, stack := w.curl(pki.Viewer, "eve", "m1", true, func(base string) (*http.Request, error) {
+		return http.NewRequest(http.MethodGet, base+"/stack", nil)
+	})
+	if status != http.StatusOK || proto != "HTTP/2.0" || !strings.Contains(stack, "golang.org/x/net/http2.(*serverConn)") || strings.Contains(stack, "net/http.(*http2") {
+		t.Errorf("%d by %s:\n%s", status, proto, stack)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -120,6 +121,9 @@ func (w *world) start(name string, self pki.Self) {
 	server.MountPage("/ui/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "a page")
 	}), pki.Viewer, pki.Operator)
+	server.MountPage("/stack", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(debug.Stack()) // it is read to its end
+	}), pki.Viewer)
 	server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRecordServiceHandler(&panickingRecord{}, o...)
 	})

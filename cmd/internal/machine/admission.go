@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/netutil"
 
 	"fairlead.io/fairlead/cluster/pki"
@@ -74,6 +75,10 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 		ReadHeaderTimeout: admissionHeaderWithin, ReadTimeout: admissionReadWithin, WriteTimeout: admissionWriteWithin,
 		IdleTimeout: admissionIdle, MaxHeaderBytes: admissionHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scanners, and an API server that does not trust us yet
+	}
+	// As that of the API (cluster/admin).
+	if err := http2.ConfigureServer(server, nil); err != nil {
+		return errors.Join(fmt.Errorf("serve admission on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ServeTLS(netutil.LimitListener(listener, admissionConnections), "", "") }()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -50,6 +51,9 @@ func served(t *testing.T, change func(*tls.Config)) (address string, client *htt
 	for path, h := range (&admission.Handler{}).Routes() {
 		mux.Handle(path, h)
 	}
+	mux.HandleFunc("/stack", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(debug.Stack()) // it is read to its end
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- network.Admission.Serve(ctx, mux) }()
@@ -103,6 +107,20 @@ func TestAdmissionAnswersTheAPIServerAndBoundsWhatItReads(t *testing.T) {
 				t.Errorf("%d, %v: %.200s", response.StatusCode, err, body)
 			}
 		})
+	}
+}
+
+// As the API, by the HTTP/2 of a module of its own.
+func TestAdmissionIsServedByTheHTTP2OfAModule(t *testing.T) {
+	at, client := served(t, nil)
+	response, err := client.Get(at + "/stack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	stack, err := io.ReadAll(response.Body)
+	if err != nil || response.Proto != "HTTP/2.0" || !strings.Contains(string(stack), "golang.org/x/net/http2.(*serverConn)") {
+		t.Errorf("by %s, %v:\n%s", response.Proto, err, stack)
 	}
 }
 
