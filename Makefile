@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -tr
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-fast test-servers test-times test-wasi race lint generate bench demo sim sim-ci explore mutants kernel others image clean
+.PHONY: help setup build run test test-fast test-servers test-times test-wasi race lint vuln generate bench demo sim sim-ci explore mutants kernel others image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ lint: ## gofmt, who may import whom, and golangci-lint, go vet in it; built from
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@$(GO) test ./hack/layers
 	@linter=$$(cd hack/lint && $(GO) tool -n golangci-lint) && "$$linter" run $(ARGS)
+
+vuln: ## known vulnerabilities that our programs can reach; built from hack/vuln: make vuln ARGS=-newest
+	@$(GO) run ./hack/vuln $(ARGS)
 
 generate: ## remake generated files
 	@hack/setup.sh 1>&2

@@ -47,6 +47,7 @@ func stages(only, packages, left string) []stage {
 	return []stage{
 		{"build", "everything compiles, also what decides for WebAssembly", "make build test-wasi", []string{"make", "build", "test-wasi"}},
 		{"lint", "gofmt, golangci-lint, who may import whom", "make lint", []string{"make", "lint"}},
+		{"vuln", "known vulnerabilities that can be reached", "make vuln", []string{"make", "vuln"}},
 		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", tests + " -left " + left}},
 		{"race", "tests under the race detector", "make race", []string{"make", "race", tests}},
 		{"rest", "all other tests", "make test", []string{"make", "test", rest}},

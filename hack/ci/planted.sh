@@ -13,6 +13,7 @@ plant() {
 	case $1 in
 	build) printf 'package fsm\n\nvar planted = missing\n' >fsm/planted.go ;;
 	lint) printf 'package freeport\n\nimport "os"\n\n// Planted ignores an error.\nfunc Planted() { os.Remove("planted") }\n' >internal/freeport/planted.go ;;
+	vuln) echo 'GO-2020-0001 2020-01-01 planted: its time is over' >>hack/vuln/accepted.txt ;;
 	fast) cat >fsm/planted_test.go <<-'GO' ;;
 		package fsm
 
@@ -76,7 +77,7 @@ packages() {
 says() { sed -n '/^stage .* failed: /,$p' "$1" | sed -E 's/\([0-9.]+m?s\)//g; s/[0-9]+\.[0-9]+s//g; s/after [0-9]+ tests/after some tests/'; }
 
 code=0
-[ $# -gt 0 ] || set -- build lint fast race rest sim
+[ $# -gt 0 ] || set -- build lint vuln fast race rest sim
 for stage in "$@"; do
 	git clone -q "$source" "$work/$stage"
 	cd "$work/$stage"
