@@ -112,10 +112,10 @@ worlds() { FRESH="${1}s" FIRST=$(random) hack/sim.sh fresh || found "worlds: see
 
 properties $((total * 2 / 10))
 repeats $((total / 10))
-fuzz $((total / 10))
+fuzz $((total * 2 / 10))
 races $((total * 2 / 10))
 make --no-print-directory build
-worlds $((total * 4 / 10))
+worlds $((total * 3 / 10))
 if [ -s "$finds" ]; then
 	say "found:"
 	cat "$finds" >&2

@@ -26,7 +26,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-func newService(t *testing.T, g *grouptest.Group) *Service {
+func newService(t testing.TB, g *grouptest.Group) *Service {
 	t.Helper()
 	s, err := New(Options{
 		Member: "m1", Record: g, Proposer: g, Contact: g.Contact, Barrier: g.Barrier, Log: slog.New(slog.DiscardHandler),

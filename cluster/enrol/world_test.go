@@ -34,7 +34,7 @@ type world struct {
 	group *grouptest.Group
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return &world{ca: pkitest.New(t), group: grouptest.NewGroup(t)}
 }
