@@ -2,7 +2,11 @@
 
 package fsm
 
-import "time"
+import (
+	"net/url"
+	"strings"
+	"time"
+)
 
 // Driver is a program that looks after outside load balancers, with everything that is needed to call it when
 // Kubernetes is gone. Credentials are not in the record: Secret names them.
@@ -10,7 +14,8 @@ type Driver struct {
 	seal
 	Name string `pb:"1" json:"name"` // "namespace/name"
 	UID  string `pb:"2" json:"uid,omitempty"`
-	URL  string `pb:"3" json:"url"`
+	// URL may have a user and a password in rows that former releases wrote: show it by WithoutUserinfo.
+	URL string `pb:"3" json:"url"`
 	// Timeouts are the whole budgets of its webhooks, in order of their names; what is missing has the default.
 	Timeouts      []WebhookTimeout `pb:"4" json:"timeouts"`
 	AcceptsDryRun bool             `pb:"5" json:"acceptsDryRun"`
@@ -45,6 +50,24 @@ func (d *Driver) Timeout(webhook string) (time.Duration, bool) {
 		}
 	}
 	return 0, false
+}
+
+// WithoutUserinfo is a URL without user and password, for whoever shows it or keeps it. What is no URL loses everything up to
+// its last @, since nobody knows what that is.
+func WithoutUserinfo(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw[strings.LastIndexByte(raw, '@')+1:]
+	}
+	if u.User == nil {
+		return raw
+	}
+	scheme, rest, _ := strings.Cut(raw, "//")
+	authority := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority = i
+	}
+	return scheme + "//" + rest[strings.LastIndexByte(rest[:authority], '@')+1:]
 }
 
 // formatDrivers is the first format with drivers, and so with outside load balancers.

@@ -344,11 +344,11 @@ func compareOutside(before, after *fsm.View) []Change {
 	pairs(before, after, fsm.TableDrivers, func(was, is *fsm.Driver) {
 		switch {
 		case was == nil:
-			say("driver", is.Name, "becomes known at "+is.URL)
+			say("driver", is.Name, "becomes known at "+fsm.WithoutUserinfo(is.URL))
 		case is == nil:
 			say("driver", was.Name, "is forgotten")
 		case was.URL != is.URL:
-			say("driver", is.Name, "is called at "+is.URL+", not "+was.URL)
+			say("driver", is.Name, "is called at "+fsm.WithoutUserinfo(is.URL)+", not "+fsm.WithoutUserinfo(was.URL))
 		case was.Draining != is.Draining:
 			say("driver", is.Name, map[bool]string{true: "takes no new objects", false: "takes new objects again"}[is.Draining])
 		case !sameTerms(was, is):

@@ -229,6 +229,22 @@ func TestFilterLooksIntoLists(t *testing.T) {
 	}
 }
 
+// Former releases kept passwords that stood in URLs of drivers; viewers may read the record.
+func TestPasswordsInTheRecordAreNotShown(t *testing.T) {
+	t.Parallel()
+	g := grouptest.NewGroup(t)
+	g.Apply(t, &fsm.PutDriver{Driver: fsm.Driver{Name: "shop/clb", URL: "https://u:hunter2@192.0.2.7/v1"}})
+	s := records.New(records.Options{Record: g, Leader: g})
+	listed := get(t, s, &fairleadv1.GetRequest{Kind: "drivers"})
+	told, err := s.Describe(t.Context(), &fairleadv1.DescribeRequest{Kind: "driver", Name: "shop/clb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := listed.String() + told.String(); strings.Contains(shown, "hunter2") || !strings.Contains(shown, "https://192.0.2.7/v1") {
+		t.Errorf("shown: %s", shown)
+	}
+}
+
 // The steps of an object stay readable after it is gone, and go on when one of that name comes back.
 func TestDescribeRemembersWhatIsGone(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ func (r *renderer) driver(d *fsm.Driver) any {
 		timeouts[t.Webhook] = milliseconds(t.Timeout)
 	}
 	return records.Driver{
-		Name: d.Name, UID: d.UID, URL: d.URL, TimeoutsMs: timeouts, AcceptsDryRun: d.AcceptsDryRun, Draining: d.Draining,
+		Name: d.Name, UID: d.UID, URL: fsm.WithoutUserinfo(d.URL), TimeoutsMs: timeouts, AcceptsDryRun: d.AcceptsDryRun, Draining: d.Draining,
 		Secret: d.Secret, Concurrent: d.Concurrent, SettleMs: milliseconds(d.Settle), LoadBalancers: r.view.CountBalancersOf(d.Name),
 	}
 }

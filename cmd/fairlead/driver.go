@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -28,7 +28,7 @@ func newDriver(c *cli) *cobra.Command {
 }
 
 // driverFiles names files with what proves who is who.
-type driverFiles struct{ ca, cert, key, token string }
+type driverFiles struct{ ca, cert, key, token, user string }
 
 // conformance is what `fairlead driver test` prints.
 type conformance struct{ kit.Report }
@@ -88,7 +88,8 @@ func newDriverTest(c *cli) *cobra.Command {
 	flags.StringVar(&files.ca, "driver-ca", "", "file with the CA certificates of the driver (default those of the system)")
 	flags.StringVar(&files.cert, "driver-cert", "", "file with the certificate to show to the driver")
 	flags.StringVar(&files.key, "driver-key", "", "file with the key of that certificate")
-	flags.StringVar(&files.token, "token-file", "", "file with the bearer token to send")
+	flags.StringVar(&files.token, "token-file", "", "file with the bearer token to send; over https, or to this machine")
+	flags.StringVar(&files.user, "user-file", "", "file with USER:PASSWORD to send where there is no token; likewise")
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func checkDriverTest(o kit.TestOptions) error {
 
 func testDriver(ctx context.Context, c *cli, o kit.TestOptions, files driverFiles) error {
 	var err error
-	if o.HTTP, o.Token, err = files.open(); err != nil {
+	if err = files.open(&o); err != nil {
 		return err
 	}
 	report, err := kit.Test(ctx, o)
@@ -135,23 +136,29 @@ func nonconforming(ctx context.Context, r kit.Report) error {
 }
 
 // open reads the files.
-func (f driverFiles) open() (_ http.RoundTripper, token string, err error) {
+func (f driverFiles) open(test *kit.TestOptions) (err error) {
 	var o driver.TransportOptions
-	var text []byte
+	var token, user []byte
 	for _, file := range []struct {
 		name string
 		into *[]byte
-	}{{f.ca, &o.CA}, {f.cert, &o.Cert}, {f.key, &o.Key}, {f.token, &text}} {
+	}{{f.ca, &o.CA}, {f.cert, &o.Cert}, {f.key, &o.Key}, {f.token, &token}, {f.user, &user}} {
 		if file.name == "" {
 			continue
 		}
 		if *file.into, err = os.ReadFile(file.name); err != nil {
-			return nil, "", err
+			return err
 		}
 	}
-	transport, err := driver.NewTransport(o)
-	if err != nil {
-		return nil, "", err
+	test.Token = strings.TrimSpace(string(token))
+	if name, password, ok := strings.Cut(strings.TrimSpace(string(user)), ":"); ok {
+		test.User = url.UserPassword(name, password)
+	} else if f.user != "" {
+		return fmt.Errorf("%s: it is not written as USER:PASSWORD", f.user)
 	}
-	return transport, strings.TrimSpace(string(text)), nil
+	if (test.Token != "" || test.User != nil) && !strings.HasPrefix(test.URL, "https:") {
+		o.Check = driver.LoopbackOnly
+	}
+	test.HTTP, err = driver.NewTransport(o)
+	return err
 }

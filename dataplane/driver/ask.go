@@ -141,7 +141,7 @@ func (c *Client) post(to *url.URL, attempt fsm.Revision, body []byte) (*http.Req
 	}
 	if c.o.Token != "" {
 		post.Header.Set("Authorization", "Bearer "+c.o.Token)
-	} else if user := to.User; user != nil {
+	} else if user := c.o.User; user != nil {
 		password, _ := user.Password()
 		post.SetBasicAuth(user.Username(), password)
 	}
@@ -177,9 +177,10 @@ func (c *Client) redirected(post *http.Request, response *http.Response) (*http.
 	if err != nil || location == "" || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
 		return nil, errors.New("it does not say where the driver is")
 	}
-	if elsewhere := to.Scheme != c.base.Scheme || to.Host != c.base.Host; elsewhere && (c.o.Token != "" || c.base.User != nil) {
-		return nil, errors.New("it points to another place, which must not see the driver's credentials: write that in spec.url")
+	if !webhook.SameOrigin(to, c.base) {
+		return nil, errors.New("it points to another scheme, host or port, which is not followed: write that in the driver's URL")
 	}
+	to.User = nil
 	body, err := post.GetBody()
 	if err != nil {
 		return nil, err
@@ -214,6 +215,8 @@ func (c *Client) failed(ctx context.Context, e *Error) *Error {
 		e.Cause, e.Err = CauseTimeout, fmt.Errorf("no connection in time: %w", e.Err)
 	case ctx.Err() != nil:
 		e.Cause, e.Err = CauseGone, context.Cause(ctx)
+	case !e.Sent && errors.Is(e.Err, ErrAddress):
+		e.Cause = CauseAddress
 	case !e.Sent && e.Cause != CauseBusy:
 		e.Cause = CauseConnect
 	}

@@ -38,8 +38,10 @@ type Options struct {
 	Concurrent int
 	// Token is sent as bearer token; empty for none.
 	Token string
-	// Redirects is how many answers 307 and 308 of a call are followed, within its budget. Default none. A token never
-	// goes to another place than URL's.
+	// User is sent as basic authentication where there is no Token; nil for none.
+	User *url.Userinfo
+	// Redirects is how many answers 307 and 308 of a call are followed, within its budget. Default none. They are followed to
+	// other paths of URL's scheme, host and port alone.
 	Redirects int
 	// DryRun asks drivers that accept it to change nothing, and does not call others.
 	DryRun, AcceptsDryRun bool

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -205,7 +206,7 @@ func TestHeadersCarryFenceAndToken(t *testing.T) {
 	if h := e.last(t).header; h.Get(webhook.AttemptHeader) != "3.17" || h.Get("Authorization") != "Bearer s3cret" {
 		t.Error(h)
 	}
-	c = client(t, e, func(o *driver.Options) { o.URL = "http://u:pw@driver.example" })
+	c = client(t, e, func(o *driver.Options) { o.User = url.UserPassword("u", "pw") })
 	if _, err := ensure(t.Context(), c, driver.Call{}); err != nil || e.last(t).header.Get("Authorization") != "Basic dTpwdw==" {
 		t.Error(err, e.last(t).header)
 	}
@@ -431,7 +432,7 @@ func TestCallsAreObserved(t *testing.T) {
 	e := &endpoint{serve: answer(200, `{"status":"Fail"}`)}
 	c := client(t, e, func(o *driver.Options) {
 		o.Observe = func(o driver.Observation) { seen = append(seen, o) }
-		o.URL, o.Token = "http://u:s3cret@driver.example", "s3cret"
+		o.User, o.Token = url.UserPassword("u", "s3cret"), "s3cret"
 	})
 	_, _ = ensure(t.Context(), c, driver.Call{})
 	e.serve = answer(503, "s3cret")

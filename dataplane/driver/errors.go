@@ -25,6 +25,7 @@ const (
 	CauseBusy    Cause = "busy"     // too many calls to the driver were in flight all along
 	CauseOpen    Cause = "open"     // the driver has not answered lately and is left alone
 	CauseConnect Cause = "connect"  // no connection
+	CauseAddress Cause = "address"  // it is at an address where drivers are not called, or not with credentials
 	CauseGone    Cause = "canceled" // whoever asked has stopped waiting; it may have been sent
 )
 

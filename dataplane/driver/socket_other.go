@@ -10,4 +10,4 @@ import (
 )
 
 // giveUpAfter leaves it to the kernel when to give a connection up.
-func giveUpAfter(time.Duration) func(network, address string, c syscall.RawConn) error { return nil }
+func giveUpAfter(time.Duration, string, syscall.RawConn) error { return nil }

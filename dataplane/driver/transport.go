@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -23,7 +25,10 @@ type TransportOptions struct {
 	Cert, Key []byte
 	// Connections is how many there may be at once. Default 64, as many as a Client has calls in flight.
 	Connections int
-	// Dial makes connections. Default TCP.
+	// Check tells why there shall be no connection to an address, after names were resolved. Errors wrap ErrAddress. Default: to
+	// all there may be.
+	Check func(ctx context.Context, to netip.AddrPort) error
+	// Dial makes connections, and does not ask Check. Default TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -58,7 +63,7 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		o.Connections = defaultConcurrent
 	}
 	if o.Dial == nil {
-		dialer := &net.Dialer{KeepAlive: deadAfter / 2, Control: giveUpAfter(deadAfter)}
+		dialer := &net.Dialer{KeepAlive: deadAfter / 2, ControlContext: o.control}
 		o.Dial = dialer.DialContext
 	}
 	one := new(http.Protocols)
@@ -86,6 +91,20 @@ func (o TransportOptions) tls() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// control is asked about a connection before it is begun, with the address that it is to.
+func (o TransportOptions) control(ctx context.Context, network, address string, c syscall.RawConn) error {
+	if o.Check != nil {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrAddress, err)
+		}
+		if err := o.Check(ctx, to); err != nil {
+			return err
+		}
+	}
+	return giveUpAfter(deadAfter, address, c)
 }
 
 // dial makes a connection, within the budget of the call that it is for: http.Transport itself would go on without it.

@@ -133,6 +133,7 @@ sources: {manifests: [%s]%s}
 unsteered: %t
 log: %s
 %s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
+drivers: {allowed: [127.0.0.1]}
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
@@ -80,7 +81,7 @@ func Judge(d Decision, answers []Answer, by Rules) Decision {
 		case c.Lenient || by.DriverAway == Warn:
 			out.Warnings = append(out.Warnings, fmt.Sprintf("%s: no answer, let through: %v", who, a.Err))
 		default:
-			wrong = append(wrong, fmt.Sprintf("%s: no answer: %v: see that the driver runs at %s, then try again", who, a.Err, c.Driver.Spec.URL))
+			wrong = append(wrong, fmt.Sprintf("%s: no answer: %v: see that the driver runs at %s, then try again", who, a.Err, fsm.WithoutUserinfo(c.Driver.Spec.URL)))
 		}
 	}
 	if len(wrong) > 0 {

@@ -12,22 +12,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 func createDriver(d *v1beta1.LoadBalancerDriver, _ View) (v verdict) {
 	checkDriver(&v, nil, d)
 	u, err := url.Parse(d.Spec.URL)
+	shown := fsm.WithoutUserinfo(d.Spec.URL)
 	if err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		v.deny(field.Invalid(spec().Child("url"), d.Spec.URL, "has no scheme http or https, or no host: write http://HOST:PORT/PATH"))
+		v.deny(field.Invalid(spec().Child("url"), shown, "has no scheme http or https, or no host: write http://HOST:PORT/PATH"))
+	}
+	if err == nil && u.User != nil {
+		v.deny(field.Invalid(spec().Child("url"), shown, "has a user or a password before the host, where all read it who see the driver: "+
+			"put them into a Secret (username, password), and name that in the annotation "+convert.AnnotationCredentials))
 	}
 	return v
 }
 
 func updateDriver(before, after *v1beta1.LoadBalancerDriver, _ View) (v verdict) {
-	if before.Spec.URL != after.Spec.URL { // D7
+	if is := after.Spec.URL; is != before.Spec.URL && is != fsm.WithoutUserinfo(before.Spec.URL) { // D7, but for a password that goes
 		v.deny(field.Forbidden(spec().Child("url"), "cannot change: make a driver of another name"))
 	}
 	if before.Spec.DriverType != after.Spec.DriverType {
@@ -51,7 +58,7 @@ func checkDriver(v *verdict, before, d *v1beta1.LoadBalancerDriver) {
 		v.deny(field.NotSupported(spec().Child("driverType"), d.Spec.DriverType, []string{v1beta1.DriverTypeWebhook}))
 	}
 	if _, err := url.Parse(d.Spec.URL); err != nil { // D4
-		v.deny(field.Invalid(spec().Child("url"), d.Spec.URL, err.Error()))
+		v.deny(field.Invalid(spec().Child("url"), fsm.WithoutUserinfo(d.Spec.URL), "is no URL: write http://HOST:PORT/PATH"))
 	}
 	checkWebhooks(v, before, d)
 }

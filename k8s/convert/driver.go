@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
@@ -35,9 +36,13 @@ const (
 // Driver converts a LoadBalancerDriver.
 func Driver(o *v1beta1.LoadBalancerDriver) (world.Driver, []world.Problem) {
 	meta, r := open(world.KindDriver, &o.ObjectMeta, true)
-	d := world.Driver{Meta: meta, URL: o.Spec.URL, AcceptsDryRun: o.Spec.AcceptDryRunCall, Draining: lbcf.IsDraining(o.Labels)}
+	d := world.Driver{Meta: meta, URL: fsm.WithoutUserinfo(o.Spec.URL), AcceptsDryRun: o.Spec.AcceptDryRunCall, Draining: lbcf.IsDraining(o.Labels)}
 	if why := notCalled(o.Spec.URL); why != "" {
-		r.fail("spec.url", "write it like http://driver.example:8080", "%q %s", o.Spec.URL, why)
+		r.fail("spec.url", "write it like http://driver.example:8080", "%q %s", d.URL, why)
+	}
+	if d.URL != o.Spec.URL {
+		r.degrade("spec.url", "take them out of it, and name a Secret with username and password in the annotation "+AnnotationCredentials,
+			"has a user or a password in it, where all read it who see the driver; it is called at %s without them", d.URL)
 	}
 	if t := o.Spec.DriverType; t != v1beta1.DriverTypeWebhook {
 		r.degrade("spec.driverType", "write "+v1beta1.DriverTypeWebhook, "%q is no type of drivers; it is called as a webhook", t)

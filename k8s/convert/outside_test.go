@@ -4,6 +4,7 @@ package convert
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -100,6 +101,18 @@ func TestDriverWithoutAUsableURLIsUnusable(t *testing.T) {
 		if _, problems := Driver(o); Usable(problems) {
 			t.Errorf("%q: %v", url, problems)
 		}
+	}
+}
+
+// What is in a URL is in the record, in its API and in logs, where viewers are: passwords stay outside.
+func TestDriverIsCalledWithoutThePasswordInItsURL(t *testing.T) {
+	o := &v1beta1.LoadBalancerDriver{Spec: v1beta1.LoadBalancerDriverSpec{DriverType: "Webhook", URL: "https://u:hunter2@driver.example/v1"}}
+	o.Name = "d"
+	got, problems := Driver(o)
+	same(t, got, problems, world.Driver{Meta: meta("default", "d"), URL: "https://driver.example/v1"}, "warning spec.url")
+	o.Spec.URL = "ftp://u:hunter2@driver.example"
+	if _, more := Driver(o); strings.Contains(fmt.Sprint(problems, more), "hunter2") {
+		t.Errorf("%v %v", problems, more)
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
+	"fairlead.io/fairlead/k8s/convert"
 )
 
 // findings are what LBCF took, or let be, that need a look.
@@ -57,8 +59,13 @@ func (j *judge) driverOf(object, driver, namespace string) []Finding {
 
 func findingsOfDriver(d *v1beta1.LoadBalancerDriver) (out []Finding) {
 	object := "LoadBalancerDriver " + nameOf(d)
+	shown := fsm.WithoutUserinfo(d.Spec.URL)
 	if u, err := url.Parse(d.Spec.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		out = append(out, Finding{object, fmt.Sprintf("url %q is no http or https URL with a host", d.Spec.URL), "it cannot be called; make another driver"})
+		out = append(out, Finding{object, fmt.Sprintf("url %q is no http or https URL with a host", shown), "it cannot be called; make another driver"})
+	}
+	if shown != d.Spec.URL {
+		out = append(out, Finding{object, "url has a user or a password in it, with which it is not called",
+			"put them into a Secret (username, password), and name that in the annotation " + convert.AnnotationCredentials})
 	}
 	seen := map[string]bool{}
 	for _, w := range d.Spec.Webhooks {

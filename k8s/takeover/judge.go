@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
@@ -91,7 +92,7 @@ func groupOf(m *metav1.ObjectMeta, kind string, records []Record) Group {
 }
 
 func driverOf(d *v1beta1.LoadBalancerDriver) Driver {
-	out := Driver{Name: nameOf(d), URL: d.Spec.URL, Missing: []string{}, Draining: lbcf.IsDraining(d.Labels)}
+	out := Driver{Name: nameOf(d), URL: fsm.WithoutUserinfo(d.Spec.URL), Missing: []string{}, Draining: lbcf.IsDraining(d.Labels)}
 	for _, name := range lbcf.RequiredWebhooks() {
 		if !slices.ContainsFunc(d.Spec.Webhooks, func(w v1beta1.WebhookConfig) bool { return w.Name == name }) {
 			out.Missing = append(out.Missing, name)

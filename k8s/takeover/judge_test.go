@@ -259,6 +259,7 @@ func TestObjectsThatOnlyLBCFToleratedAreFound(t *testing.T) {
 		}, "Bind shop/shop", "a b=c"},
 		"illegal-port": {func(i *in) { i.Binds[0].Spec.Pods.Ports = []v1.PortSelector{{Port: 70000}} }, "Bind shop/shop", "70000"},
 		"no-url":       {func(i *in) { i.Drivers[0].Spec.URL = "" }, "LoadBalancerDriver kube-system/lbcf-clb", "url"},
+		"password":     {func(i *in) { i.Drivers[0].Spec.URL = "http://u:pw@driver.kube-system.svc" }, "LoadBalancerDriver kube-system/lbcf-clb", "password"},
 		"other-scheme": {func(i *in) { i.Drivers[0].Spec.URL = "unix:///run/x" }, "LoadBalancerDriver kube-system/lbcf-clb", "url"},
 		"twice": {func(i *in) {
 			i.Drivers[0].Spec.Webhooks = append(i.Drivers[0].Spec.Webhooks, i.Drivers[0].Spec.Webhooks[0])

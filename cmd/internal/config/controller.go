@@ -40,6 +40,7 @@ type Controller struct {
 	// Admission is how objects of LBCF's kinds are judged before they are stored, where listen.admission is set.
 	Admission Admission `yaml:"admission"`
 	LBCF      LBCF      `yaml:"lbcf"`
+	Drivers   Drivers   `yaml:"drivers"`
 	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
@@ -286,6 +287,7 @@ func (c *Controller) Validate() error {
 	c.Sources.validate(bad)
 	c.validateAdmission(bad)
 	c.LBCF.validate(bad)
+	c.Drivers.validate(bad)
 	c.Nodes.validate(bad)
 	c.L2.validate(c.Raft, bad)
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {

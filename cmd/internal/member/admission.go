@@ -97,7 +97,7 @@ func ask(ctx context.Context, client *driver.Client, c admission.Call) admission
 // admission looked at them, become the nearest that is one.
 func settingsOf(d *v1beta1.LoadBalancerDriver) pool.Settings {
 	s := pool.Settings{
-		Name: d.Namespace + "/" + d.Name, URL: d.Spec.URL, Timeouts: map[webhook.Name]time.Duration{},
+		Name: d.Namespace + "/" + d.Name, URL: fsm.WithoutUserinfo(d.Spec.URL), Timeouts: map[webhook.Name]time.Duration{},
 		AcceptsDryRun: d.Spec.AcceptDryRunCall, Secret: d.Annotations[convert.AnnotationCredentials],
 	}
 	for _, w := range d.Spec.Webhooks {

@@ -240,7 +240,7 @@ func judging(t *testing.T, kubeconfig string, by config.Admission, change ...fun
 		Members: []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},
 		Admission: by,
 	}
-	c.Admission.Names = []string{"127.0.0.1"}
+	c.Admission.Names, c.Drivers.Allowed = []string{"127.0.0.1"}, []string{"127.0.0.1"}
 	for _, by := range change {
 		by(&c)
 	}

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairlead.io/fairlead/cmd/internal/member/drivers"
+	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/dataplane/driver/pool"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/fsm"
@@ -54,12 +56,15 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
+// beside is where drivers of tests are.
+var beside = driver.Reach{Allowed: []driver.Place{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
+
 func clients(t *testing.T) *pool.Pool {
 	t.Helper()
 	began := time.Now()
 	p, err := pool.New(pool.Options{
 		Now: func() time.Duration { return time.Hour + time.Since(began) }, Random: (&dice{random: rand.New(rand.NewPCG(1, 2))}).source, Log: slog.New(slog.DiscardHandler),
-		Metrics: prometheus.NewRegistry(),
+		Check: beside.Check, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func (m *Member) openDrivers() (err error) {
 		return nil
 	}
 	seeds := dice{random: rand.New(rand.NewPCG(m.edges.Random.Uint64(), m.edges.Random.Uint64()))}
-	o := pool.Options{Now: m.edges.Clock.Now, Random: seeds.source, DryRun: m.config.LBCF.DryRun, Log: m.log, Metrics: m.registry}
+	o := pool.Options{Now: m.edges.Clock.Now, Random: seeds.source, DryRun: m.config.LBCF.DryRun, Check: m.driverReach().Check, Log: m.log, Metrics: m.registry}
 	if m.edges.HTTP != nil {
 		o.Transport = func(driver.TransportOptions) (pool.Transport, error) { return lent{m.edges.HTTP}, nil }
 	}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +25,10 @@ import (
 type TestOptions struct {
 	URL string
 	// HTTP makes the calls. Default: TCP.
-	HTTP  http.RoundTripper
+	HTTP http.RoundTripper
+	// Token is sent as bearer token, User as basic authentication where there is no Token. Default none.
 	Token string
+	User  *url.Userinfo
 	// LBSpec and Attributes are of the load balancer to make, use and delete; Parameters of the backends on it. They are
 	// what the driver's users write.
 	LBSpec, Attributes, Parameters webhook.Map
@@ -145,7 +148,7 @@ func newSession(o TestOptions) (*session, error) {
 	_, _ = cryptorand.Read(seed[:]) // it never fails
 	began := time.Now()
 	client, err := driver.New(driver.Options{
-		Name: base.Redacted(), URL: o.URL, HTTP: o.HTTP, Token: o.Token, Timeouts: timeouts, Random: rand.NewChaCha8(seed),
+		Name: base.String(), URL: o.URL, HTTP: o.HTTP, Token: o.Token, User: o.User, Timeouts: timeouts, Random: rand.NewChaCha8(seed),
 		Now: func() time.Duration { return time.Since(began) }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -153,7 +156,7 @@ func newSession(o TestOptions) (*session, error) {
 	}
 	// A fence newer than that of any test before.
 	fence := fsm.Revision{Epoch: 1, Index: fsm.Index(began.UnixMilli())}
-	return &session{o: o, base: base.Redacted(), http: o.HTTP, close: closing, client: client, fence: fence, id: cryptorand.Text()}, nil
+	return &session{o: o, base: base.String(), http: o.HTTP, close: closing, client: client, fence: fence, id: cryptorand.Text()}, nil
 }
 
 // call is a call with a newer fence than the one before.

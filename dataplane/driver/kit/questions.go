@@ -101,6 +101,9 @@ func (s *session) post(ctx context.Context, n webhook.Name, body []byte) (status
 	r.Header.Set("Content-Type", "application/json")
 	if s.o.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+s.o.Token)
+	} else if u := s.o.User; u != nil {
+		password, _ := u.Password()
+		r.SetBasicAuth(u.Username(), password)
 	}
 	response, err := s.http.RoundTrip(r)
 	if err != nil {

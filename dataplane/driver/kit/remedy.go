@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"fairlead.io/fairlead/dataplane/driver"
@@ -105,9 +104,9 @@ func typeOf(wrong *json.UnmarshalTypeError) string {
 // discreet takes out what the driver was shown to believe us, and may have repeated.
 func (s *session) discreet(text string) string {
 	secrets := []string{s.o.Token}
-	if u, err := url.Parse(s.o.URL); err == nil && u.User != nil {
-		password, _ := u.User.Password()
-		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)), password)
+	if u := s.o.User; u != nil {
+		password, _ := u.Password()
+		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)), password)
 	}
 	for _, secret := range secrets {
 		if secret != "" {

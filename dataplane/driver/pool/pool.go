@@ -6,7 +6,7 @@
 // It knows when a client must be another one (its settings changed) and what a driver wants to be shown, which may come from
 // a Secret (Credentials). It promises that all who call a driver share its limit of calls in flight and its circuit, that
 // new credentials count from the next call on, that without the credentials that a driver asks for nothing is sent to it,
-// and that calls are counted under LBCF's names and under ours. Secrets are in no error and no log. Start reading at
+// that they are shown by TLS or to this machine alone, and that calls are counted under LBCF's names and under ours. Secrets are in no error and no log. Start reading at
 // Pool.For.
 package pool
 
@@ -18,6 +18,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -57,6 +58,9 @@ type Transport interface {
 type Options struct {
 	// Transport makes the connections to a driver; optional: driver.NewTransport.
 	Transport func(driver.TransportOptions) (Transport, error)
+	// Check tells why there shall be no connection to an address, as driver.Reach does; optional: the Reach that refuses loopback
+	// and link-local addresses. Transport has to heed it.
+	Check func(ctx context.Context, to netip.AddrPort) error
 	// Secrets reads a Secret, within the time that its context has; optional: drivers that want one are not called. Errors
 	// name neither keys nor values.
 	Secrets func(ctx context.Context, namespace, name string) (map[string][]byte, error)
@@ -97,6 +101,9 @@ type entry struct {
 func New(o Options) (*Pool, error) {
 	if o.Transport == nil {
 		o.Transport = func(t driver.TransportOptions) (Transport, error) { return driver.NewTransport(t) }
+	}
+	if o.Check == nil {
+		o.Check = driver.Reach{}.Check
 	}
 	m, err := newMetrics(o.Metrics)
 	if err != nil {

@@ -8,9 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +55,7 @@ func newPool(t *testing.T, change func(*pool.Options)) (*pool.Pool, *prometheus.
 	o := pool.Options{
 		Now:    func() time.Duration { return time.Hour + time.Since(began) },
 		Random: func() rand.Source { seed++; return rand.NewPCG(1, seed) },
+		Check:  driver.Reach{Allowed: []driver.Place{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}.Check,
 		Log:    slog.New(slog.DiscardHandler), Metrics: registry,
 	}
 	if change != nil {
@@ -126,27 +131,76 @@ func TestAClientStaysAsLongAsItsSettings(t *testing.T) {
 	}
 }
 
-// §3.1: 307 and 308 are followed, as Go's client does for LBCF.
-func TestRedirectsAreFollowedButNotWithAToken(t *testing.T) {
-	var shown []string
-	there := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		shown = append(shown, r.Header.Get("Authorization"))
+// A driver is a tenant's: it sends members to other paths of its own, and nowhere else (§3.1).
+func TestRedirectsStayWhereTheDriverIs(t *testing.T) {
+	elsewhere := 0
+	there := serve(t, func(http.ResponseWriter, *http.Request) { elsewhere++ })
+	to := there.URL
+	here := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v2/") {
+			fmt.Fprint(w, `{"succ":true}`)
+			return
+		}
+		http.Redirect(w, r, to+"/v2"+r.URL.Path, http.StatusPermanentRedirect)
+	})
+	p, _ := newPool(t, nil)
+	c := get(t, p, pool.Settings{Name: "shop/plain", URL: here.URL})
+	if _, err := validate(t, c); err == nil || !strings.Contains(err.Error(), "another scheme, host or port") {
+		t.Errorf("sent elsewhere: %v", err)
+	}
+	to = ""
+	if v, err := validate(t, c); err != nil || !v.Succ || elsewhere != 0 {
+		t.Errorf("%+v, %v, %d calls elsewhere", v, err, elsewhere)
+	}
+}
+
+// Credentials are read by whoever is on the way of plain HTTP; within this machine nobody is.
+func TestCredentialsAreShownByTLSOrToThisMachine(t *testing.T) {
+	shown := 0
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password == "hunter2" || r.Header.Get("Authorization") == "Bearer hunter2" {
+			shown++
+		}
 		fmt.Fprint(w, `{"succ":true}`)
 	})
-	here := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, there.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	v := &vault{data: map[string]map[string][]byte{}}
+	p, _ := newPool(t, func(o *pool.Options) {
+		o.Secrets = v.read
+		o.Check = func(context.Context, netip.AddrPort) error { return nil }
 	})
-	v := &vault{data: map[string]map[string][]byte{"shop/d": {"token": []byte("hunter2\n")}}}
-	p, _ := newPool(t, func(o *pool.Options) { o.Secrets = v.read })
-	if v, err := validate(t, get(t, p, pool.Settings{Name: "shop/plain", URL: here.URL})); err != nil || !v.Succ {
-		t.Errorf("%+v, %v", v, err)
+	for i, secret := range []map[string][]byte{{"token": []byte("hunter2")}, {"username": []byte("u"), "password": []byte("hunter2")}} {
+		v.put("shop/d", secret)
+		if _, err := validate(t, get(t, p, pool.Settings{Name: "shop/d", URL: s.URL, Secret: "d"})); err != nil || shown != i+1 {
+			t.Errorf("by loopback: %v, shown %d times", err, shown)
+		}
+		// Nothing listens there: that the address is what is refused tells that nobody dialled.
+		_, err := validate(t, get(t, p, pool.Settings{Name: "shop/d", URL: "http://192.0.2.7:7490", Secret: "d"}))
+		if err == nil || err.Sent || err.Cause != driver.CauseAddress || !strings.Contains(err.Error(), "write https://") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v: %v", slices.Collect(maps.Keys(secret)), err)
+		}
 	}
-	_, err := validate(t, get(t, p, pool.Settings{Name: "shop/d", URL: here.URL, Secret: "d"}))
-	if err == nil || !strings.Contains(err.Error(), "another place") {
-		t.Errorf("redirected with a token: %v", err)
+}
+
+// What a pool is not told to allow it does not reach: neither by a number, nor by a name that resolves to it.
+func TestDriversAreNotCalledWithinThisMachine(t *testing.T) {
+	called := 0
+	s := serve(t, func(http.ResponseWriter, *http.Request) { called++ })
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(shown) != 1 || shown[0] != "" {
-		t.Errorf("the other place saw %q", shown)
+	p, _ := newPool(t, func(o *pool.Options) { o.Check = nil })
+	for i, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "127.1.2.3", "[::ffff:127.0.0.1]", "[::1]", "[::]", "169.254.169.254"} {
+		c := get(t, p, pool.Settings{Name: fmt.Sprintf("shop/d%d", i), URL: "http://" + host + ":" + port})
+		for range 10 { // of a driver that is left alone nobody would hear why
+			_, err := validate(t, c)
+			if err == nil || err.Sent || err.Cause != driver.CauseAddress || !strings.Contains(err.Error(), "drivers.allowed of controller.yaml") {
+				t.Errorf("%s: %v", host, err)
+			}
+		}
+	}
+	if called != 0 {
+		t.Errorf("called %d times", called)
 	}
 }
 

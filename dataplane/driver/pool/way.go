@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -21,17 +22,33 @@ type Credentials struct {
 	CA        []byte // certificates, in PEM, that the driver's is checked against
 	Cert, Key []byte // shown to the driver, in PEM
 	Token     string // bearer token
+	// User and Password are for basic authentication, where there is no Token.
+	User, Password string
 }
 
-// CredentialsOf reads the keys of a Secret: ca.crt, tls.crt, tls.key and token.
+// CredentialsOf reads the keys of a Secret: ca.crt, tls.crt, tls.key, token, username and password.
 func CredentialsOf(secret map[string][]byte) Credentials {
 	return Credentials{
 		CA: secret["ca.crt"], Cert: secret["tls.crt"], Key: secret["tls.key"], Token: strings.TrimSpace(string(secret["token"])),
+		User: string(secret["username"]), Password: string(secret["password"]),
 	}
 }
 
 func (c Credentials) equal(o Credentials) bool {
-	return bytes.Equal(c.CA, o.CA) && bytes.Equal(c.Cert, o.Cert) && bytes.Equal(c.Key, o.Key) && c.Token == o.Token
+	return bytes.Equal(c.CA, o.CA) && bytes.Equal(c.Cert, o.Cert) && bytes.Equal(c.Key, o.Key) && c.Token == o.Token &&
+		c.User == o.User && c.Password == o.Password
+}
+
+// spoken tells whether a request carries some of them.
+func (c Credentials) spoken() bool { return c.Token != "" || c.User != "" }
+
+// show puts them on a request.
+func (c Credentials) show(r *http.Request) {
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	} else {
+		r.SetBasicAuth(c.User, c.Password)
+	}
 }
 
 // way is the way to one driver: an http.RoundTripper that shows credentials as they are now.
@@ -59,14 +76,23 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
 	}
-	if c.Token != "" {
-		if r.URL.Scheme != w.base.Scheme || r.URL.Host != w.base.Host {
-			return nil, fmt.Errorf("%w: the driver points to another place, which must not see its token: write that in spec.url", driver.ErrNotSent)
-		}
+	if c.spoken() {
 		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+c.Token)
+		c.show(r)
 	}
 	return through.RoundTrip(r)
+}
+
+// check is asked about each connection that credentials are shown on.
+func (w *way) check(c Credentials) func(context.Context, netip.AddrPort) error {
+	return func(ctx context.Context, to netip.AddrPort) error {
+		if c.spoken() && w.base.Scheme != "https" {
+			if err := driver.LoopbackOnly(ctx, to); err != nil {
+				return err
+			}
+		}
+		return w.o.Check(ctx, to)
+	}
 }
 
 // open gives connections that show what is to be shown now.
@@ -80,7 +106,9 @@ func (w *way) open(ctx context.Context) (Transport, Credentials, error) {
 	if w.through != nil && w.shown.equal(c) {
 		return w.through, c, nil
 	}
-	through, err := w.o.Transport(driver.TransportOptions{CA: c.CA, Cert: c.Cert, Key: c.Key, Connections: w.settings.Concurrent})
+	through, err := w.o.Transport(driver.TransportOptions{
+		CA: c.CA, Cert: c.Cert, Key: c.Key, Connections: w.settings.Concurrent, Check: w.check(c),
+	})
 	if err != nil {
 		return nil, Credentials{}, fmt.Errorf("Secret %s: %w", w.settings.Secret, err)
 	}

@@ -117,9 +117,11 @@ func TestAddressesOfCallsAreJoined(t *testing.T) {
 	}
 }
 
-// lbcf.md 2.1 [FIX]: an address is http or https and has a host; what is said of a wrong one keeps its password.
+// lbcf.md 2.1 [FIX]: an address is http or https and has a host; what is said of a wrong one keeps its password, and
+// none has one.
 func TestAddressesWithoutHostOrWithOtherSchemesAreRefused(t *testing.T) {
-	for _, raw := range []string{"", "h:80", "/p", "ftp://u:secret@h/", "http://", "http://:80", "http:///p", "https://u:secret@h:port/", "http://u:secret@h/%zz", "unix:///run/x"} {
+	for _, raw := range []string{"", "h:80", "/p", "ftp://u:secret@h/", "http://", "http://:80", "http:///p", "https://u:secret@h:port/", "http://u:secret@h/%zz", "unix:///run/x",
+		"http://u:secret@h:80/", "https://secret@h"} {
 		u, err := webhook.ParseURL(raw)
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v, %v", raw, u, err)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,18 +58,38 @@ const (
 // the highest one that it has seen can refuse calls that come late. LBCF did not send it; drivers may ignore it.
 const AttemptHeader = "Fairlead-Attempt"
 
-// ParseURL reads a driver's address. Errors: it is not http or https, or names no host (§2.1).
+// ParseURL reads a driver's address. Errors: it is not http or https, or names no host (§2.1); there is a user or a password
+// in it, which no error repeats.
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("a driver's url: %w", withoutURL(err))
+	case u.User != nil:
+		u.User = nil
+		return nil, fmt.Errorf("a driver's url %q: there is a user or a password before the host, where all read it who see the URL; leave it out, and give it as the driver's credentials", u)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("a driver's url %q: it begins with neither http:// nor https://", u.Redacted())
+		return nil, fmt.Errorf("a driver's url %q: it begins with neither http:// nor https://", u)
 	case u.Hostname() == "":
-		return nil, fmt.Errorf("a driver's url %q: it names no host", u.Redacted())
+		return nil, fmt.Errorf("a driver's url %q: it names no host", u)
 	}
 	return u, nil
+}
+
+// SameOrigin tells whether two addresses have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
+}
+
+func portOf(u *url.URL) string {
+	switch port := u.Port(); {
+	case port != "":
+		return port
+	case u.Scheme == "https":
+		return "443"
+	default:
+		return "80"
+	}
 }
 
 // withoutURL drops the address from an error of net/url: a password may be in it.

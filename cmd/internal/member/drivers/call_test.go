@@ -3,6 +3,7 @@
 package drivers_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,7 +94,8 @@ func newRig(t *testing.T, change func(*fsm.Driver)) *rig {
 	}
 	r.record.must(&fsm.InitGroup{Group: "test", Format: fsm.NewestFormat})
 	r.record.must(&fsm.PutDriver{Driver: row})
-	clients, err := pool.New(pool.Options{Now: r.now, Random: func() rand.Source { return rand.NewPCG(1, 2) }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	clients, err := pool.New(pool.Options{Now: r.now, Random: func() rand.Source { return rand.NewPCG(1, 2) }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Check: func(context.Context, netip.AddrPort) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
