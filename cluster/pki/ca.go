@@ -109,21 +109,22 @@ func newCA(opts CAOptions) (certPEM, keyPEM []byte, err error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it signs leaves, never another CA
+		MaxPathLen:            1, // it signs leaves and signers, which sign leaves
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, nil, err
 	}
 	keyPEM, err = encodeKey(key)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, err
+	return encodeCert(der), keyPEM, err
 }
 
-// authority is a CA with its key.
+// authority is a CA with its key, or a signer with its key.
 type authority struct {
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	bundle []byte // PEM of every CA in ca.crt
+	online bool   // it is a signer, of which others are shown the certificate
 }
 
 func openCA(dir string) (authority, error) {
@@ -160,8 +161,15 @@ func openAuthority(certPath, keyPath string) (authority, error) {
 			return authority{cert: cert, key: key, bundle: bundle}, nil
 		}
 	}
-	return authority{}, fmt.Errorf("open CA: %s: none of its %d certificates belongs to %s; "+
-		"put the CA's own certificate back into it", certPath, len(certs), keyPath)
+	signer, err := openSigner(keyPath, key, bundle, certs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return authority{}, fmt.Errorf("open CA: %s: none of its %d certificates belongs to %s; "+
+			"put the CA's own certificate back into it, or that of a signer into %s", certPath, len(certs), keyPath, besideKey(keyPath))
+	}
+	if err != nil {
+		return authority{}, fmt.Errorf("open signer: %w", err)
+	}
+	return signer, nil
 }
 
 // domain is the name that Init wrote into the CA.

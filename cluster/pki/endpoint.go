@@ -127,13 +127,9 @@ func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, cha
 	if idErr == nil {
 		claimed = id.String()
 	}
-	intermediates := x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		intermediates.AddCert(cert)
-	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
+	chains, err := chain[0].Verify(x509.VerifyOptions{
 		Roots:         roots,
-		Intermediates: intermediates,
+		Intermediates: intermediatesOf(chain),
 		CurrentTime:   clock(e.Now)(),
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
@@ -144,6 +140,9 @@ func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, cha
 	}
 	if idErr != nil {
 		return &refusal{reason: reasonNoIdentity, claimed: claimed, remedy: certRemedy(reasonNoIdentity), err: idErr}
+	}
+	if err := checkVoucher(id, chains); err != nil {
+		return &refusal{reason: reasonRole, identity: id.String(), remedy: certRemedy(reasonRole), err: err}
 	}
 	if port == Raft && id.Role != Member {
 		err := fmt.Errorf("the Raft port is for members, not for %s", id)

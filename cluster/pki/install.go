@@ -29,8 +29,7 @@ type step struct {
 // Errors: certificate and key do not fit together or are no identity; a file cannot be written. Then the old ones are
 // still there.
 func (f Files) Install(cert, key, ca []byte) error {
-	leaf, err := usable(cert, key, ca)
-	if err != nil {
+	if err := usable(cert, key, ca); err != nil {
 		return fmt.Errorf("install certificate %s: %w", f.Cert, err)
 	}
 	// CAs first: the new certificate may need them. The pair is broken between the last two only, see mend.
@@ -40,7 +39,7 @@ func (f Files) Install(cert, key, ca []byte) error {
 		if err == nil {
 			err = replace(s.path+nextSuffix, s.data, s.mode)
 		}
-		if i == 0 && unwritable(err) && f.vouchFor(leaf) {
+		if i == 0 && unwritable(err) && f.vouchFor(cert) {
 			steps[i].path = ""
 			continue
 		}
@@ -59,26 +58,32 @@ func (f Files) Install(cert, key, ca []byte) error {
 	return nil
 }
 
-// vouchFor tells whether the CAs that are there know a certificate.
-func (f Files) vouchFor(leaf *x509.Certificate) bool {
+// vouchFor tells whether the CAs that are there know a certificate (PEM, with that of its signer).
+func (f Files) vouchFor(cert []byte) bool {
 	roots, err := ReadRoots(f.CA)
 	if err != nil {
 		return false
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	chain, err := parseChain(cert)
+	if err != nil || len(chain) == 0 {
+		return false
+	}
+	_, err = chain[0].Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: intermediatesOf(chain), CurrentTime: chain[0].NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
 	return err == nil
 }
 
-func usable(cert, key, ca []byte) (*x509.Certificate, error) {
+func usable(cert, key, ca []byte) error {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := Identify(pair.Leaf); err != nil {
-		return nil, err
+		return err
 	}
 	_, err = parseBundle(ca)
-	return pair.Leaf, err
+	return err
 }
 
 // mend ends an Install that a crash cut short: the new key is there, its certificate waits.

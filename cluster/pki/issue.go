@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -77,7 +76,7 @@ func (r Request) ttl() time.Duration {
 // Issued is a new certificate with its key and the CAs that its holder shall trust, all PEM.
 type Issued struct {
 	Identity Identity
-	Cert     []byte
+	Cert     []byte // and behind it that of the signer, if one made it
 	Key      []byte // nil where somebody else has it
 	CA       []byte
 	NotAfter time.Time
@@ -113,9 +112,12 @@ func (a authority) issue(req Request, public crypto.PublicKey) (*Issued, error) 
 		return nil, err
 	}
 	id := Identity{Domain: domain, Role: req.Role, Name: req.Name}
+	if err := a.mayIssue(req.Role); err != nil {
+		return nil, fmt.Errorf("issue certificate %s: %w: %w", id, ErrRequest, err)
+	}
 	now := clock(req.Now)()
 	if !now.Before(a.cert.NotAfter) {
-		return nil, fmt.Errorf("issue certificate %s: the CA %q expired on %s; make a new one with `fairlead pki init`",
+		return nil, fmt.Errorf("issue certificate %s: the CA %q expired on %s; make a new one with `fairlead pki init`, or of a signer with `fairlead pki signer`",
 			id, a.cert.Subject.CommonName, a.cert.NotAfter.Format(time.RFC3339))
 	}
 	issued, err := a.sign(id, req, public, now)
@@ -157,8 +159,7 @@ func (a authority) sign(id Identity, req Request, public crypto.PublicKey, now t
 	if err != nil {
 		return nil, err
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &Issued{Identity: id, Cert: certPEM, CA: a.bundle, NotAfter: notAfter}, nil
+	return &Issued{Identity: id, Cert: append(encodeCert(der), a.chain()...), CA: a.bundle, NotAfter: notAfter}, nil
 }
 
 // Write puts ca.crt, <name>.crt and <name>.key (readable by its owner only) into dir, which is made if
@@ -174,9 +175,11 @@ func (i *Issued) Write(dir string) (Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, fmt.Errorf("write certificate %s: %w", i.Identity, err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, CAKeyFile)); err == nil || i.Identity.Name == "ca" {
-		return Files{}, fmt.Errorf("write certificate %s: %s is the folder of a CA, or would look like one; "+
-			"use another folder or name", i.Identity, dir)
+	for _, key := range []string{CAKeyFile, SignerKeyFile} {
+		if _, err := os.Lstat(filepath.Join(dir, key)); err == nil || i.Identity.Name+".key" == key {
+			return Files{}, fmt.Errorf("write certificate %s: %s is the folder of a CA, or would look like one; "+
+				"use another folder or name", i.Identity, dir)
+		}
 	}
 	return files, errors.Join(
 		replace(files.Key, i.Key, 0o600),

@@ -204,5 +204,9 @@ func (a authority) serving(names []string, now time.Time) (*tls.Certificate, err
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	shown := [][]byte{der}
+	if a.online {
+		shown = append(shown, a.cert.Raw)
+	}
+	return &tls.Certificate{Certificate: shown, PrivateKey: key, Leaf: leaf}, nil
 }

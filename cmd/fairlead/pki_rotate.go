@@ -36,7 +36,7 @@ func newPKIRotate(c *cli) *cobra.Command {
 		Long: "Replace the CA by another one, with overlap. It makes files only; docs/agents.md has the steps between:\n\n" +
 			"  1. fairlead pki rotate --dir ca --out next\n" +
 			"  2. put next/ca.crt in the place of tls.ca on every member with tls.caKey; wait a day\n" +
-			"  3. put next/ca.key in the place of their tls.caKey; wait a day\n" +
+			"  3. fairlead pki signer --dir next --out signer; put signer.crt and signer.key in the place of their tls.caKey; wait a day\n" +
 			"  4. fairlead pki rotate --dir next --finish; put next/ca.crt in the place of their tls.ca",
 		Args: arguments(0, 0),
 		RunE: func(*cobra.Command, []string) error {

@@ -12,7 +12,7 @@ cluster  1. members go; the switch drops their paths at the end of the stale tim
             once if you take the neighbours away there first
          2. agents go, and `fairlead agent cleanup` runs on every node: no rule, route, table or setting of ours stays
          3. everything else labelled app.kubernetes.io/part-of=fairlead goes
-         What stays: kube-gobgp-cfg and kube-iprule-cfg, Secret fairlead-tls, config map fairlead-ca, the addresses in
+         What stays: kube-gobgp-cfg and kube-iprule-cfg, Secrets fairlead-member-*, fairlead-signer and fairlead-tls, config map fairlead-ca, the addresses in
          the status of Services, LBCF's kinds, those of deploy/components/balancing, and their objects, the members' data (/var/lib/fairlead on their nodes). Nothing of it holds up a
          deletion: finalizers that the option status.finalizer set on Services are taken away in step 3.
 node     stops and disables fairlead-agent and fairlead-controller, and cleans up this node. What stays: /etc/fairlead,

@@ -91,8 +91,8 @@ type TLS struct {
 // MemberTLS is TLS of a member. The files are kept renewed in place.
 type MemberTLS struct {
 	TLS `yaml:",inline"`
-	// CAKey is the key of a CA in CA. A member that has it signs certificates; one such member is enough, the others hand
-	// on to it. Empty: this one has not.
+	// CAKey is the key of a signer, whose certificate is beside it (signer.key, signer.crt), or of a CA in CA. A member that has
+	// it signs certificates; one such member is enough, the others hand on to it. Empty: this one has not.
 	CAKey string `yaml:"caKey"`
 }
 

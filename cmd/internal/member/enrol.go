@@ -17,6 +17,9 @@ import (
 	"fairlead.io/fairlead/k8s/tokenreview"
 )
 
+// signerEndsSoon is how long before the end of what signs a member says so at its start.
+const signerEndsSoon = 90 * 24 * time.Hour
+
 // openEnrolment gives agents their certificates, and keeps this member's own fresh.
 func (m *Member) openEnrolment() error {
 	o := enrol.Options{
@@ -30,6 +33,10 @@ func (m *Member) openEnrolment() error {
 			return err
 		}
 		o.Signer = authority
+		m.registry.MustRegister(authority.ExpiryGauge())
+		if end, err := authority.NotAfter(); err == nil && time.Until(end) < signerEndsSoon {
+			m.log.Warn("all certificates end with the one that signs them: replace it", "not_after", end, "remedy", "fairlead pki signer")
+		}
 	}
 	if m.kube != nil {
 		o.Reviewer = reviewer{tokenreview.Reviewer{

@@ -68,7 +68,7 @@ tls:
   ca: /etc/fairlead-tls/ca.crt
   cert: /etc/fairlead-tls/${NODE_NAME}.crt
   key: /etc/fairlead-tls/${NODE_NAME}.key
-  caKey: /etc/fairlead-tls/ca.key # members sign the certificates of agents
+  caKey: /etc/fairlead-signer/signer.key # members sign the certificates of agents
 members:
 `)
 	for _, m := range members {

@@ -72,16 +72,17 @@ func (s *stepper) certificates() {
 		servers = append(servers, "--server "+hostPort(m.Address, apiPort))
 	}
 	commands = append(commands,
-		"cp ca/ca.key tls/",
+		"fairlead pki signer --dir ca --out signer",
 		fmt.Sprintf("fairlead pki issue operator admin %s --dir ca --out admin", strings.Join(servers, " ")),
 		"export FAIRLEAD_CONTEXT=$PWD/admin/context.yaml",
 		s.kubectl("create secret generic fairlead-tls --from-file=tls/"),
+		s.kubectl("create secret generic fairlead-signer --from-file=signer/signer.crt --from-file=signer/signer.key"),
 		s.kubectl("create configmap fairlead-ca --from-file=tls/ca.crt"),
 	)
 	s.add(Step{
 		Title: "Make certificates", Commands: commands,
-		Expect: fmt.Sprintf("`%s` shows both", s.kubectl("get secret/fairlead-tls configmap/fairlead-ca")),
-		Back:   s.kubectl("delete secret/fairlead-tls configmap/fairlead-ca"),
+		Expect: fmt.Sprintf("`%s` shows all three", s.kubectl("get secret/fairlead-tls secret/fairlead-signer configmap/fairlead-ca")),
+		Back:   s.kubectl("delete secret/fairlead-tls secret/fairlead-signer configmap/fairlead-ca"),
 	})
 }
 
