@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// memoryFile is where, in the folder, it is kept what settings were.
-const memoryFile = "steer.json"
+// MemoryFile is where, in the folder, it is kept what settings were.
+const MemoryFile = "steer.json"
 
 // memory is what was there before we changed it. It is of one boot of the machine: the next starts with its own.
 type memory struct {
@@ -30,7 +30,7 @@ type changedSetting struct {
 // loadMemory reads what an earlier agent wrote in this boot.
 func loadMemory(folder, boot string) (memory, error) {
 	m := memory{Boot: boot, Defaults: map[string][]byte{}}
-	data, err := os.ReadFile(filepath.Join(folder, memoryFile))
+	data, err := os.ReadFile(filepath.Join(folder, MemoryFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -40,7 +40,7 @@ func loadMemory(folder, boot string) (memory, error) {
 	var kept memory
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return m, fmt.Errorf("read what settings were: %s is damaged: %w; put the interfaces' settings and the default route back by hand, and delete it",
-			filepath.Join(folder, memoryFile), err)
+			filepath.Join(folder, MemoryFile), err)
 	}
 	if kept.Boot != boot {
 		return m, nil
@@ -53,7 +53,7 @@ func loadMemory(folder, boot string) (memory, error) {
 
 // save replaces the file; with nothing to remember it removes it. What save returns without error survives a crash.
 func (m memory) save(folder string) error {
-	name := filepath.Join(folder, memoryFile)
+	name := filepath.Join(folder, MemoryFile)
 	if len(m.Settings) == 0 && len(m.Defaults) == 0 {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget what settings were: %w", err)
@@ -64,7 +64,7 @@ func (m memory) save(folder string) error {
 	if err != nil {
 		return fmt.Errorf("keep what settings were: %w", err)
 	}
-	f, err := os.CreateTemp(folder, memoryFile+".*")
+	f, err := os.CreateTemp(folder, MemoryFile+".*")
 	if err != nil {
 		return fmt.Errorf("keep what settings were: %w", err)
 	}

@@ -39,7 +39,7 @@ func TestMemoryIsOfOneBootAndGoesWhenEmpty(t *testing.T) {
 
 func TestDamagedMemoryIsNotTakenForNone(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, memoryFile), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, MemoryFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := loadMemory(folder, "boot"); err == nil || !strings.Contains(err.Error(), "steer.json is damaged") {

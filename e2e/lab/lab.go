@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
+	"fairlead.io/fairlead/internal/private"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -131,9 +133,9 @@ members:
 %sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]%s}
 unsteered: %t
+drivers: {allowed: [127.0.0.1]}
 log: %s
 %s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
-drivers: {allowed: [127.0.0.1]}
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
@@ -305,6 +307,26 @@ func (l *Lab) end() {
 			m.Kill()
 		}
 		l.tell(m.Process)
+	}
+	l.checkPrivate()
+}
+
+// checkPrivate fails the test for whatever members and agents wrote that other users of the machine could read.
+func (l *Lab) checkPrivate() {
+	folders, _ := filepath.Glob(filepath.Join(l.dir, "agent-*")) // the pattern is right
+	for _, m := range l.Members {
+		folders = append(folders, m.DataDir)
+	}
+	for _, folder := range folders {
+		if strings.HasSuffix(folder, ".yaml") {
+			continue
+		}
+		_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error { // a folder may never have been made
+			if err == nil && private.Wide(d) {
+				l.t.Errorf("%s is open to other users: keep it from them (internal/private)", path)
+			}
+			return nil
+		})
 	}
 }
 

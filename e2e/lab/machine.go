@@ -230,7 +230,8 @@ func (m *Machine) startProcess() {
 		m.lab.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid), m.lab.bin, "agent", "--config", m.config)
+	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", m.holder.Process.Pid),
+		"sh", "-c", `umask 0; exec "$0" "$@"`, m.lab.bin, "agent", "--config", m.config)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := lifeline.Start(cmd); err != nil {
 		m.lab.t.Fatalf("agent of %s: %v", m.Name, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,8 @@ type Options struct {
 	// name the path and the remedy.
 	MakeLog func(path string) (Log, error)
 	OpenLog func(path string) (Log, error)
+	// Chmod sets who may do what with a file or a folder, as os.Chmod does; nil where there is nobody else.
+	Chmod func(path string, mode fs.FileMode) error
 }
 
 // Log is the log and the stable store together, in one file. What a method wrote is on disk when it returns.
@@ -85,7 +88,7 @@ func (f *Folder) open(name string) error {
 		return err
 	}
 	f.log = log
-	if f.snaps, err = openSnapshots(f.path); err != nil {
+	if f.snaps, err = openSnapshots(f.path, f.options.Chmod); err != nil {
 		return err
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk/disktest"
+	"fairlead.io/fairlead/internal/private"
 )
 
 func mustOpen(t *testing.T, path string) *Folder {
@@ -521,4 +523,29 @@ func resident(t *testing.T, folder string) (sum int) {
 		}
 	}
 	return sum
+}
+
+// Snapshots are the record, with what passwords are called and who may do what: no umask and no library opens them to others.
+func TestNobodyElseReadsTheFolder(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	path := filepath.Join(t.TempDir(), "data")
+	f := mustOpen(t, path)
+	fill(t, f, 1, 5)
+	snapshot(t, f, 3)
+	_, trans := raft.NewInmemTransport("a")
+	begun, err := f.Stores().Snapshots.Create(1, 4, 1, raft.Configuration{}, 1, trans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && private.Wide(d) {
+			t.Errorf("%s is open to others", path)
+		}
+		return err
+	})
+	if err := errors.Join(err, begun.Cancel()); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, f)
 }

@@ -12,7 +12,7 @@ import (
 
 // Open is OpenWith over bbolt and flock(2).
 func Open(path, name string) (*Folder, error) {
-	return OpenWith(path, name, Options{Lock: lock, MakeLog: createLog, OpenLog: openLog})
+	return OpenWith(path, name, Options{Lock: lock, MakeLog: createLog, OpenLog: openLog, Chmod: os.Chmod})
 }
 
 // lock is free again once the process has ended, however it ends.

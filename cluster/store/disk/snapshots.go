@@ -3,8 +3,10 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,21 +19,25 @@ import (
 	"fairlead.io/fairlead/cluster/store"
 )
 
+// begunSuffix ends the names of snapshots that the library has not finished.
+const begunSuffix = ".tmp"
+
 // snapshots is the library's file store without its forgiveness: it skips a snapshot that it cannot read and offers an
 // older one, which the log no longer joins.
 type snapshots struct {
 	*raft.FileSnapshotStore
-	path string
+	path  string
+	chmod func(path string, mode fs.FileMode) error // nil: there is nobody else
 }
 
-func openSnapshots(folder string) (*snapshots, error) {
+func openSnapshots(folder string, chmod func(string, fs.FileMode) error) (*snapshots, error) {
 	path := filepath.Join(folder, snapshotsDir)
 	inner, err := raft.NewFileSnapshotStoreWithLogger(folder, snapshotsKept, hclog.NewNullLogger()) // a Guard tells all
 	if err != nil {
 		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
 	}
-	s := &snapshots{FileSnapshotStore: inner, path: path}
-	if err := s.clean(); err != nil {
+	s := &snapshots{FileSnapshotStore: inner, path: path, chmod: chmod}
+	if err := errors.Join(s.private(path), s.clean()); err != nil {
 		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
 	}
 	return s, nil
@@ -46,7 +52,7 @@ func (s *snapshots) clean() error {
 	for _, e := range entries {
 		path := filepath.Join(s.path, e.Name())
 		switch _, finished := position(e.Name()); {
-		case strings.HasSuffix(e.Name(), ".tmp"):
+		case strings.HasSuffix(e.Name(), begunSuffix):
 			err = os.RemoveAll(path)
 		case finished && is(path, metaFile) && !is(path, sumFile):
 			err = sealMeta(path)
@@ -144,7 +150,27 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 	if err != nil {
 		return nil, err
 	}
+	if err := s.private(filepath.Join(s.path, inner.ID()+begunSuffix)); err != nil {
+		return nil, errors.Join(err, inner.Cancel())
+	}
 	return &sink{SnapshotSink: inner, path: filepath.Join(s.path, inner.ID())}, nil
+}
+
+// private keeps a folder, and the files in it, from others: the library leaves that to the umask.
+func (s *snapshots) private(folder string) error {
+	if s.chmod == nil {
+		return nil
+	}
+	if err := s.chmod(folder, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		if err == nil && e.Type().IsRegular() {
+			err = s.chmod(filepath.Join(folder, e.Name()), 0o600)
+		}
+	}
+	return err
 }
 
 type sink struct {

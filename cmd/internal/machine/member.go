@@ -14,6 +14,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/dataplane/bgp/subprocess"
+	"fairlead.io/fairlead/internal/private"
 	"fairlead.io/fairlead/k8s/client"
 )
 
@@ -21,7 +22,7 @@ import (
 // network.
 func Member(listeners Listeners) member.Edges {
 	return member.Edges{
-		Folder: disk.Open,
+		Folder: disk.Open, Narrow: private.Narrow,
 		Network: func(o member.NetworkOptions) (*member.Network, error) {
 			return openNetwork(o, listeners)
 		},

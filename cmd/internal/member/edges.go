@@ -29,6 +29,9 @@ import (
 type Edges struct {
 	// Folder opens the data folder of a member, by its name.
 	Folder func(path, name string) (*disk.Folder, error)
+	// Narrow takes the rights of others from what is in the data folder already, and gives the paths of what was open to
+	// them; optional: there are no others. Errors: not all of it could be changed.
+	Narrow func(path string, names ...string) (wider []string, err error)
 	// Network has the member listen, and opens its ways to the others.
 	Network func(NetworkOptions) (*Network, error)
 	// Kubernetes makes the clients of the API server that a configuration names.

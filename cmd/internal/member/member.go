@@ -98,8 +98,24 @@ func (m *Member) openFolder() (err error) {
 	if m.folder, err = m.edges.Folder(m.config.DataDir, m.config.Name); err != nil {
 		return err
 	}
+	m.narrow()
 	m.belonging = newBelonging(m.state, m.folder)
 	return cmp.Or(knows(m.folder), belongs(m.folder))
+}
+
+// narrow keeps what the data folder holds from other users of the machine: the record, passwords of peers, keys. Whoever made the
+// folder, such as a kubelet, may have left it open to them, and former releases left snapshots so.
+func (m *Member) narrow() {
+	if m.edges.Narrow == nil {
+		return
+	}
+	wider, err := m.edges.Narrow(m.config.DataDir)
+	if len(wider) > 0 {
+		m.log.Warn("data folder was open to other users of this machine, and is not any more", "path", m.config.DataDir, "files", len(wider), "first", wider[0])
+	}
+	if err != nil {
+		m.log.Error("data folder is open to other users of this machine", "path", m.config.DataDir, "err", err)
+	}
 }
 
 // openNetwork has this member listen, and opens its ways to the others.

@@ -24,6 +24,9 @@ import (
 type Edges struct {
 	// Lock keeps other processes out of a folder until it is closed. Errors: disk.ErrLocked.
 	Lock func(dir string) (io.Closer, error)
+	// Narrow takes the rights of others from entries of a folder, and from the folder if it holds nothing else, and gives the
+	// paths of what was open to them; optional: there are no others. Errors: not all of it could be changed.
+	Narrow func(dir string, names ...string) (wider []string, err error)
 	// Boot tells what the machine drew at its last boot.
 	Boot func() (string, error)
 	// Listen opens the socket that a field of the configuration names, for the pages of package health.

@@ -28,6 +28,7 @@ import (
 	"fairlead.io/fairlead/dataplane/agent/drain"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/healthcheck"
+	"fairlead.io/fairlead/dataplane/steer"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -64,8 +65,18 @@ func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
 }
 
 func (p *Process) takeLock() (err error) {
-	p.lock, err = p.edges.Lock(p.config.StateDir)
-	return err
+	if p.lock, err = p.edges.Lock(p.config.StateDir); err != nil || p.edges.Narrow == nil {
+		return err
+	}
+	names := append(made(p.config), tlsFolder, steer.MemoryFile)
+	wider, err := p.edges.Narrow(p.config.StateDir, names...)
+	if len(wider) > 0 {
+		p.log.Warn("state folder was open to other users of this machine, and is not any more", "path", p.config.StateDir, "files", len(wider), "first", wider[0])
+	}
+	if err != nil {
+		p.log.Error("state folder is open to other users of this machine", "path", p.config.StateDir, "err", err)
+	}
+	return nil
 }
 
 func (p *Process) listen() (err error) {
