@@ -47,18 +47,21 @@ func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
 	if l := left(kept); l != time.Hour {
 		t.Errorf("copied one for %v", l)
 	}
-	install := func(ca string) error {
+	install := func(by *pki.Authority) error {
 		csr, key := request(t)
-		signed, err := authority(t, ca).Sign(csr, pki.Request{Role: pki.Agent, Name: "n1", TTL: 5 * time.Hour})
+		signed, err := by.Sign(csr, pki.Request{Role: pki.Agent, Name: "n1", TTL: 5 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return kept.Install(signed.Cert, key, append(signed.CA, signed.CA...)) // not what is there
 	}
-	if err := install(ca); err != nil {
-		t.Fatal(err)
+	_, signer := newSigner(t, ca, pki.CAOptions{})
+	for name, by := range map[string]*pki.Authority{"CA": authority(t, ca), "signer": signer} {
+		if err := install(by); err != nil {
+			t.Fatalf("by the %s: %v", name, err)
+		}
 	}
-	if err := install(newCA(t, pki.CAOptions{})); err == nil {
+	if err := install(authority(t, newCA(t, pki.CAOptions{}))); err == nil {
 		t.Error("a certificate was installed that the CAs do not know")
 	}
 	if kept, err = given.Renewable(own); err != nil || left(kept) != 5*time.Hour {
