@@ -53,7 +53,7 @@ type Claim struct {
 	Pool  PoolName `pb:"3" json:"pool,omitempty"` // empty: typed by the user
 	Ports []Port   `pb:"4" json:"ports"`
 	// SharingKey is equal for services that agreed to share; empty shares with nobody.
-	SharingKey string `pb:"5" json:"sharingKey,omitempty"`
+	SharingKey string `pb:"5" json:"sharingKey,omitempty" max:"4096"`
 }
 
 // noClaim is that of an allocation that is nobody's yet.
@@ -126,7 +126,7 @@ type Allocate struct {
 	Service    ServiceID  `pb:"2"`
 	Pool       PoolName   `pb:"3"`
 	Ports      []Port     `pb:"4"`
-	SharingKey string     `pb:"5"`
+	SharingKey string     `pb:"5" max:"4096"`
 }
 
 // Kind is KindAllocate.

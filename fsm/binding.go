@@ -264,8 +264,8 @@ type SetBindingAddress struct {
 	Address string    `pb:"2"` // empty for none
 	// UID is the binding's when it was asked about: under its id there may be another backend by now. Format 1 had none.
 	UID     string `pb:"3"`
-	Message string `pb:"4"` // why there is none
-	Failed  bool   `pb:"5"` // counts as a failure; otherwise the driver is at it
+	Message string `pb:"4" max:"1024"` // why there is none
+	Failed  bool   `pb:"5"`            // counts as a failure; otherwise the driver is at it
 }
 
 // Kind is KindSetBindingAddress.

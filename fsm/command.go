@@ -150,23 +150,28 @@ type Item struct {
 // MaxItems bounds the commands of one entry, and with them the longest pause that one entry can cause.
 const MaxItems = 1024
 
-// EncodeEntry gives the bytes of a log entry. It fails on more than MaxItems proposals and on a command
-// that cannot be encoded (a text that is not UTF-8).
+// EncodeEntry gives the bytes of a log entry. It fails on more than MaxItems proposals, on a command that is not Fit, and with ErrTooLarge
+// on more than MaxEntry bytes.
 func EncodeEntry(epoch Epoch, proposals []Proposal) ([]byte, error) {
 	if len(proposals) > MaxItems {
 		return nil, fmt.Errorf("encode entry: %d commands, at most %d fit", len(proposals), MaxItems)
 	}
 	e := Entry{Epoch: epoch}
-	for _, p := range proposals {
-		body, err := wire.Append(nil, p.Command)
+	for i := range proposals {
+		item, err := proposals[i].item()
 		if err != nil {
-			return nil, fmt.Errorf("encode %T: %w", p.Command, err)
+			return nil, err
 		}
-		e.Items = append(e.Items, Item{
-			Kind: p.Command.Kind(), Actor: p.Actor, Reason: p.Reason, AtUnixMilli: p.AtUnixMilli, Body: body,
-		})
+		e.Items = append(e.Items, item)
 	}
-	return wire.Append(nil, &e)
+	data, err := wire.Append(nil, &e)
+	if err == nil && len(data) > MaxEntry {
+		err = fmt.Errorf("encode entry: %d commands of %d bytes, at most %d fit: %w", len(proposals), len(data), MaxEntry, ErrTooLarge)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // DecodeEntry is the inverse of EncodeEntry. It refuses kinds and fields that this release does not know.

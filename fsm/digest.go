@@ -38,7 +38,7 @@ func sumOf(r Record, buf []byte) (Digest, []byte) {
 	buf = append(append(buf[:0], r.Table()...), 0)
 	buf, err := wire.Append(buf, r)
 	if err != nil {
-		panic(fmt.Sprintf("fsm: %s %s: %v", r.Table(), r.Key(), err)) // decoded commands hold nothing that cannot be encoded
+		panic(&unrecordable{r, err})
 	}
 	h := sha256.Sum256(buf)
 	return Digest{binary.BigEndian.Uint64(h[:8]), binary.BigEndian.Uint64(h[8:16])}, buf

@@ -7,7 +7,7 @@ type FinishOperation struct {
 	Subject  Subject  `pb:"1"`
 	Attempt  Revision `pb:"2"`
 	Result   Result   `pb:"3"`
-	Message  string   `pb:"4"`
+	Message  string   `pb:"4" max:"1024"`
 	Address  string   `pb:"5"` // of a successful ActionAddress
 	Returned []KV     `pb:"6"` // injectedInfo, or lbInfo of a successful ActionCreateBalancer
 	// Settled says that the call was begun at least a settle time after the newest unknown one ended, waited

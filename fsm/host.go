@@ -22,8 +22,8 @@ const (
 type Host struct {
 	seal
 	ID    HostID   `pb:"1" json:"id"`
-	Since Revision `pb:"2" json:"since"`          // when the group took it in
-	Boot  BootID   `pb:"3" json:"boot,omitempty"` // of its agent's last hello; empty before the first one
+	Since Revision `pb:"2" json:"since"`                    // when the group took it in
+	Boot  BootID   `pb:"3" json:"boot,omitempty" max:"128"` // of its agent's last hello; empty before the first one
 	// Addresses are where other machines reach it, as it says itself.
 	Addresses []netip.Addr `pb:"4" json:"addresses"`
 	// Acknowledged is a revision that this boot of the host carried out; newer ones are noted now and then.
@@ -44,7 +44,7 @@ func (h *Host) Key() string { return string(h.ID) }
 // in, on an operator's word; without a boot it says nothing else.
 type RegisterHost struct {
 	ID        HostID       `pb:"1"`
-	Boot      BootID       `pb:"2"`
+	Boot      BootID       `pb:"2" max:"128"`
 	Addresses []netip.Addr `pb:"3"`
 	Admit     bool         `pb:"4"`
 	Tunnels   bool         `pb:"5"`
@@ -106,7 +106,7 @@ type ReportHosts struct {
 // HostMark says that a host carried out everything up to a revision.
 type HostMark struct {
 	Host HostID   `pb:"1"`
-	Boot BootID   `pb:"2"`
+	Boot BootID   `pb:"2" max:"128"`
 	Upto Revision `pb:"3"`
 }
 

@@ -40,7 +40,7 @@ type Node struct {
 	Why      string `pb:"6" json:"why,omitempty"`
 
 	Liveness Liveness `pb:"7" json:"liveness"`
-	Boot     BootID   `pb:"8" json:"boot,omitempty"`
+	Boot     BootID   `pb:"8" json:"boot,omitempty" max:"128"`
 	// Acknowledged is the newest revision that this boot of the node carried out; zero after a reboot.
 	Acknowledged   Revision       `pb:"9" json:"acknowledged"`
 	AcknowledgedAt Revision       `pb:"10" json:"acknowledgedAt"` // when that was committed
@@ -155,7 +155,7 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 // the kernel forgot its rules (S9).
 type RegisterBoot struct {
 	Node NodeID `pb:"1"`
-	Boot BootID `pb:"2"`
+	Boot BootID `pb:"2" max:"128"`
 }
 
 // Kind is KindRegisterBoot.
@@ -187,7 +187,7 @@ type Acknowledge struct {
 // AppliedMark says that a node carried out everything up to a revision, but for Failed.
 type AppliedMark struct {
 	Node   NodeID         `pb:"1"`
-	Boot   BootID         `pb:"2"`
+	Boot   BootID         `pb:"2" max:"128"`
 	Upto   Revision       `pb:"3"`
 	Failed []netip.Prefix `pb:"4"`
 }
@@ -246,7 +246,7 @@ func (tx *txn) acknowledge(m AppliedMark) Outcome {
 // SetLiveness commits the verdict of a majority of members on a node.
 type SetLiveness struct {
 	Node     NodeID   `pb:"1"`
-	Boot     BootID   `pb:"2"` // that the verdict is about
+	Boot     BootID   `pb:"2" max:"128"` // that the verdict is about
 	Liveness Liveness `pb:"3"`
 }
 

@@ -159,7 +159,7 @@ func (tx *txn) nodeNumberFree(n uint32) bool {
 // CarryRedirects says whether the agent of a node carries redirects out.
 type CarryRedirects struct {
 	Node    NodeID `pb:"1"`
-	Boot    BootID `pb:"2"` // that the agent runs under
+	Boot    BootID `pb:"2" max:"128"` // that the agent runs under
 	Carries bool   `pb:"3"`
 }
 

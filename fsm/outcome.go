@@ -30,12 +30,13 @@ const (
 	RejectEpoch
 	RejectOverlap
 	RejectStaleBoot
+	RejectUnfit
 )
 
 var rejectNames = [...]string{
 	"accepted", "not-found", "exists", "invalid", "stale-revision", "stale-attempt", "stale-fence",
 	"operation-open", "no-operation", "address-taken", "no-allocation", "in-use", "lease-held", "live-holder",
-	"wrong-state", "not-withdrawn", "quarantine", "format", "epoch", "overlap", "stale-boot",
+	"wrong-state", "not-withdrawn", "quarantine", "format", "epoch", "overlap", "stale-boot", "unfit",
 }
 
 // String is the stable, lower-case name that scripts and JSON use.

@@ -9,7 +9,7 @@ type Policy struct {
 	ID      PolicyID `pb:"1" json:"id"`
 	UID     string   `pb:"2" json:"uid"`
 	Version uint64   `pb:"3" json:"version"`
-	Spec    []byte   `pb:"4" json:"spec"`
+	Spec    []byte   `pb:"4" json:"spec" max:"1048576"`
 	History Trail    `pb:"5" json:"history"`
 }
 
@@ -24,7 +24,7 @@ type PutPolicy struct {
 	ID      PolicyID `pb:"1"`
 	UID     string   `pb:"2"`
 	Version uint64   `pb:"3"`
-	Spec    []byte   `pb:"4"`
+	Spec    []byte   `pb:"4" max:"1048576"`
 }
 
 // Kind is KindPutPolicy.

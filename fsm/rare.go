@@ -12,7 +12,7 @@ type Rare struct {
 	Requested []netip.Addr `pb:"4" json:"requested"`
 	// External are the addresses of spec.externalIPs, which need no pool.
 	External   []netip.Addr `pb:"5" json:"external"`
-	SharingKey string       `pb:"10" json:"sharingKey,omitempty"`
+	SharingKey string       `pb:"10" json:"sharingKey,omitempty" max:"4096"`
 	// Affinity is for how long a client keeps its endpoint; zero for not at all. From format 2 on.
 	Affinity time.Duration `pb:"15" json:"affinity"`
 	// SourceRanges are the only clients that may use the addresses; none means all. From format 2 on.

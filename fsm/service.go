@@ -68,7 +68,7 @@ type Hint struct {
 // sentence with the remedy for people. The zero Pending is "nothing is missing".
 type Pending struct {
 	Code string `pb:"1" json:"code,omitempty"`
-	Text string `pb:"2" json:"text,omitempty"`
+	Text string `pb:"2" json:"text,omitempty" max:"4096"`
 }
 
 // Service is a Kubernetes Service as the group last agreed to see it: one of type LoadBalancer that is the group's, or another one

@@ -26,7 +26,7 @@ type ReportSpeakers struct {
 // SpeakerMark is what one node says. Its revisions are those of Speaking; older ones than are known count for nothing.
 type SpeakerMark struct {
 	Node      NodeID   `pb:"1"`
-	Boot      BootID   `pb:"2"`
+	Boot      BootID   `pb:"2" max:"128"`
 	Speaks    bool     `pb:"3"`
 	Announced Revision `pb:"4"`
 	Withdrawn Revision `pb:"5"`

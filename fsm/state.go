@@ -79,6 +79,8 @@ type txn struct {
 	fenced  map[string]bool // what the present entry gave a fence to
 	drawn   int             // how many UIDs the present entry drew
 	meta    *Group          // the group's row, read once and kept current
+	changes []change        // by the present command
+	fences  []string        // that it gave
 }
 
 func (tx *txn) applyEntry(e LogEntry) []Outcome {
@@ -108,7 +110,7 @@ func (tx *txn) applyItem(epoch Epoch) Outcome {
 	if have := tx.group().Epoch; epoch != have && c.Kind() != KindNewEpoch {
 		return refuse(RejectEpoch, fmt.Sprintf("command %d", c.Kind()), fmt.Sprint(have), fmt.Sprint(epoch))
 	}
-	return c.apply(tx)
+	return tx.attempt(c)
 }
 
 // revision is that of the entry being applied.
@@ -123,6 +125,7 @@ func (tx *txn) fence(subject string) (Revision, bool) {
 		return Revision{}, false
 	}
 	tx.fenced[subject] = true
+	tx.fences = append(tx.fences, subject)
 	return tx.revision(), true
 }
 
@@ -140,9 +143,15 @@ func (tx *txn) group() *Group {
 
 // put inserts r or replaces the record of the same key, and keeps digest and indexes current.
 func (tx *txn) put(r Record) {
-	t := r.Table()
 	r.sealed().sum, tx.buf = sumOf(r, tx.buf)
-	if old := tx.rows.tables[t].put(r); old != nil {
+	tx.changes = append(tx.changes, change{tx.write(r), r})
+}
+
+// write is put of a record whose sum is known. It gives the record that stood there.
+func (tx *txn) write(r Record) Record {
+	t := r.Table()
+	old := tx.rows.tables[t].put(r)
+	if old != nil {
 		tx.state.digest.sub(old.sealed().sum)
 	} else if t == TableGraves {
 		tx.state.graves++
@@ -152,10 +161,16 @@ func (tx *txn) put(r Record) {
 	if g, ok := r.(*Group); ok {
 		tx.meta = g
 	}
+	return old
 }
 
 // remove takes out a record that is there.
 func (tx *txn) remove(r Record) {
+	tx.changes = append(tx.changes, change{before: r})
+	tx.erase(r)
+}
+
+func (tx *txn) erase(r Record) {
 	t := r.Table()
 	tx.rows.tables[t].remove(r)
 	tx.state.digest.sub(r.sealed().sum)

@@ -378,7 +378,7 @@ func holderOf(rows *rows, t *Tunnel) string {
 // ReportTunnels says whether a node's agent makes tunnels.
 type ReportTunnels struct {
 	Node    NodeID `pb:"1"`
-	Boot    BootID `pb:"2"`
+	Boot    BootID `pb:"2" max:"128"`
 	Tunnels bool   `pb:"3"`
 }
 

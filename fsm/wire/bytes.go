@@ -33,6 +33,7 @@ func stringCoder(t reflect.Type) *coder {
 			*(*string)(p) = string(body)
 			return n, err
 		},
+		check: checkText,
 	}
 }
 
@@ -52,6 +53,7 @@ func bytesCoder(t reflect.Type) *coder {
 			}
 			return n, err
 		},
+		check: checkBytes,
 	}
 }
 

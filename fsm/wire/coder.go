@@ -26,6 +26,7 @@ type coder struct {
 	wire   protowire.Type
 	append appendFunc
 	decode decodeFunc
+	check  checkFunc // nil where nothing can be unfit
 
 	proto   string   // the .proto type; "" for a message
 	note    string   // what the .proto type does not say
@@ -124,6 +125,7 @@ func structCoder(m *message) *coder {
 			}
 			return n, err
 		},
+		check: func(p unsafe.Pointer, _, depth int) *Error { return m.check(p, depth+1) },
 	}
 }
 
@@ -146,6 +148,13 @@ func pointerCoder(m *message) *coder {
 			to := reflect.New(m.goType).UnsafePointer()
 			*(*unsafe.Pointer)(p) = to
 			return target.decode(in, to, depth)
+		},
+		check: func(p unsafe.Pointer, most, depth int) *Error {
+			to := *(*unsafe.Pointer)(p)
+			if to == nil {
+				return nil
+			}
+			return target.check(to, most, depth)
 		},
 	}
 }

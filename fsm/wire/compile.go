@@ -65,8 +65,12 @@ func (c *compiler) add(m *message, goField reflect.StructField) *Error {
 	if err != nil || number == 0 {
 		return err
 	}
+	most, err := mostBytes(goField)
+	if err != nil {
+		return err
+	}
 	f, err := c.field(goField.Type, number)
-	f.name, f.offset, f.number = goField.Name, goField.Offset, number
+	f.name, f.offset, f.number, f.most = goField.Name, goField.Offset, number, most
 	m.fields = append(m.fields, f)
 	return err
 }

@@ -18,7 +18,7 @@ func tagOf(number protowire.Number, wire protowire.Type) string {
 // singular takes the zero value, which in every coder is the one byte 0, for no field.
 func singular(c *coder, number protowire.Number) field {
 	return field{
-		tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append,
+		tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append, check: c.check,
 		decode: func(in []byte, p unsafe.Pointer, depth int) (int, *Error) {
 			n, err := c.decode(in, p, depth)
 			if err == nil && in[0] == 0 {
@@ -31,7 +31,7 @@ func singular(c *coder, number protowire.Number) field {
 
 // optional is for pointers: nil is no field, and a pointer to a zero struct is a field.
 func optional(c *coder, number protowire.Number) field {
-	return field{tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append, decode: c.decode}
+	return field{tag: tagOf(number, c.wire), wire: c.wire, elem: c, append: c.append, decode: c.decode, check: c.check}
 }
 
 // slice is how Go lays out a slice of any type.
@@ -53,7 +53,7 @@ func repeated(c *coder, t reflect.Type, number protowire.Number) field {
 	size := t.Elem().Size()
 	tag := tagOf(number, c.wire)
 	return field{
-		tag: tag, wire: c.wire, elem: c, repeated: true,
+		tag: tag, wire: c.wire, elem: c, repeated: true, check: checkEach(c.check, size),
 		append: func(dst []byte, tag string, p unsafe.Pointer, depth int) ([]byte, *Error) {
 			s := (*slice)(p)
 			if s.len > MaxElements {

@@ -21,7 +21,9 @@ type message struct {
 type field struct {
 	append appendFunc
 	decode decodeFunc
-	tag    string // as it stands before the value
+	check  checkFunc // nil where nothing can be unfit
+	most   int       // how many bytes a text of it may have when it is encoded for the first time
+	tag    string    // as it stands before the value
 	offset uintptr
 	name   string
 	number protowire.Number
@@ -58,6 +60,20 @@ func (f *field) write(p unsafe.Pointer) unsafe.Pointer {
 		p = *inside
 	}
 	return unsafe.Add(p, f.offset)
+}
+
+// pointerTo gives where v is, a struct that the message is of or a pointer to one; a struct is copied.
+func (m *message) pointerTo(v any) (unsafe.Pointer, *Error) {
+	value := reflect.ValueOf(v)
+	switch {
+	case value.Kind() == reflect.Pointer && value.Type().Elem() == m.goType && !value.IsNil():
+		return value.UnsafePointer(), nil
+	case value.IsValid() && value.Type() == m.goType:
+		copied := reflect.New(m.goType)
+		copied.Elem().Set(value)
+		return copied.UnsafePointer(), nil
+	}
+	return nil, m.mismatch(v)
 }
 
 func (m *message) mismatch(v any) *Error {

@@ -35,6 +35,13 @@ func addrCoder() *coder {
 			*(*netip.Addr)(p) = a
 			return n, nil
 		},
+		check: func(p unsafe.Pointer, _, _ int) *Error {
+			zone := (*netip.Addr)(p).Zone()
+			if err := checkText(unsafe.Pointer(&zone), maxZone, 0); err != nil {
+				return fault("the zone of an address: %s", err.Why)
+			}
+			return nil
+		},
 	}
 }
 

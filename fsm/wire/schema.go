@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -97,6 +98,9 @@ func (s *schema) field(f *field, name string) {
 	}
 	if f.elem.note != "" {
 		note = " // " + f.elem.note
+	}
+	if f.most != MaxText {
+		note = cmp.Or(note, " //") + fmt.Sprintf(" at most %d bytes", f.most)
 	}
 	s.printf("  %s%s %s = %d;%s\n", label, proto, name, f.number, note)
 }

@@ -19,6 +19,8 @@
 // a pointer to a zero struct, and decoding yields nil. Maps and floats have no
 // canonical form and are refused, as is everything else, when the type is compiled.
 //
+// A tag `max:"64"` bounds a text, or each of a slice of texts, in bytes. It is held by Check alone: see there.
+//
 // The canonical form: fields ascend by number, each at most once; varints are minimal; signed integers are
 // zigzag; slices of numbers are packed; the zero value of a singular field is left out. A nil and an empty
 // slice are the same value, and decoding yields nil. Decode refuses everything else.
@@ -100,18 +102,11 @@ func Decode(data []byte, v any) error {
 // It allocates only to grow dst. On an error, always an *Error, dst comes back as it was: v is of another
 // type, or holds what Decode would refuse (invalid UTF-8, an invalid prefix, a nil element, more than a limit).
 func (t *Type) Append(dst []byte, v any) ([]byte, error) {
-	value := reflect.ValueOf(v)
-	switch {
-	case value.Kind() == reflect.Pointer && value.Type().Elem() == t.root.goType && !value.IsNil():
-		value = value.Elem()
-	case value.IsValid() && value.Type() == t.root.goType:
-		addressable := reflect.New(t.root.goType).Elem()
-		addressable.Set(value)
-		value = addressable
-	default:
-		return dst, t.root.mismatch(v)
+	p, err := t.root.pointerTo(v)
+	if err != nil {
+		return dst, err
 	}
-	out, err := t.root.append(dst, value.Addr().UnsafePointer(), 1)
+	out, err := t.root.append(dst, p, 1)
 	if err == nil && len(out)-len(dst) > MaxSize {
 		err = fault("%d bytes, limit %d", len(out)-len(dst), MaxSize)
 	}
