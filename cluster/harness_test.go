@@ -218,7 +218,7 @@ func (m *member) openWith(prepare func(*Node)) error {
 	o := Options{
 		Name: m.name, Instance: m.instance, Stores: m.disk.stores(), Path: "disk of " + m.name, Transport: m.wire,
 		Machine: Record{m.state}, NewMachine: func() Machine { return Record{fsm.New()} },
-		Encode: encodeFor(m.state), Opening: openingFor(m.state), Renew: renew,
+		Fit: fsm.Fit, Encode: encodeFor(m.state), Opening: openingFor(m.state), Renew: renew,
 		Forward: g.forward, Join: g.join, Bootstrap: g.bootstrap(), Log: g.log.With("member", m.name), Tuning: g.tuning,
 	}
 	if g.change != nil {

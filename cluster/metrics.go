@@ -90,6 +90,9 @@ func (m *metrics) proposed(u Urgency, commands int, err error, took time.Duratio
 	m.proposals.WithLabelValues(u.String(), result).Add(float64(commands))
 }
 
+// unfit counts a command that was set aside.
+func (m *metrics) unfit(u Urgency) { m.proposals.WithLabelValues(u.String(), "unfit").Inc() }
+
 func (m *metrics) batched(u Urgency, commands int) {
 	m.batches.WithLabelValues(u.String()).Observe(float64(commands))
 }

@@ -43,6 +43,8 @@ type Options struct {
 	// Encode makes one log entry of proposals. It is called on the leader only, once it has applied everything that
 	// earlier leaders committed.
 	Encode func([]Proposal) ([]byte, error)
+	// Fit tells whether a log entry can hold a proposal, and how many bytes it then takes. It does not panic.
+	Fit func(Proposal) (bytes int, err error)
 
 	// Opening gives the proposals that a new leader commits before it accepts any other, nil for none. It is called
 	// at the beginning of every term, once everything committed before is applied. The first leader of a new group
@@ -132,6 +134,7 @@ func (o *Options) validate() error {
 	require(o.Transport != nil, "Transport")
 	require(o.Machine != nil, "Machine")
 	require(o.Encode != nil, "Encode")
+	require(o.Fit != nil, "Fit")
 	require(o.Log != nil, "Log")
 	if len(missing) > 0 {
 		return fmt.Errorf("cluster options: missing %s", strings.Join(missing, ", "))

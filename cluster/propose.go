@@ -12,23 +12,26 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Propose asks the group to commit proposals, in order and together: all of them or none reach the log, in one entry.
-// It returns one outcome for each, once this group applied them. On another member than the leader it goes through
+// Propose asks the group to commit proposals, in order and together: all of them or none reach the log, in one entry, but for those that no
+// entry can hold (Options.Fit), which are set aside: their outcome is a refusal, RejectUnfit, and the others do without them as without any
+// that a guard refuses. It returns one outcome for each, once this group applied them. On another member than the leader it goes through
 // Options.Forward, and is not waited for much longer than that one leads.
 //
-// Errors: ErrNotLeader, ErrBusy and ErrStopped mean that nothing was proposed; ErrUnknownOutcome that it may have
+// Errors: fsm.ErrTooLarge, ErrNotLeader, ErrBusy and ErrStopped mean that nothing was proposed; ErrUnknownOutcome that it may have
 // been. When ctx ends while the proposals still wait they are taken back and the error is ctx's, else it is both
 // ErrUnknownOutcome and ctx's. A refusal by a guard is no error: see Outcome.
 func (n *Node) Propose(ctx context.Context, u Urgency, proposals ...Proposal) ([]Outcome, error) {
-	outcomes, err := n.ProposeLocal(ctx, u, proposals...)
-	if !errors.Is(err, ErrNotLeader) || n.o.Forward == nil {
-		return outcomes, err
-	}
-	leader, term, ok := n.leaderAndTerm()
-	if !ok || leader.ID == string(n.id) {
-		return nil, err
-	}
-	return n.forward(ctx, leader, term, u, proposals)
+	return n.fitting(u, proposals, func(proposals []Proposal, bytes int) ([]Outcome, error) {
+		outcomes, err := n.propose(ctx, u, proposals, bytes)
+		if !errors.Is(err, ErrNotLeader) || n.o.Forward == nil {
+			return outcomes, err
+		}
+		leader, term, ok := n.leaderAndTerm()
+		if !ok || leader.ID == string(n.id) {
+			return nil, err
+		}
+		return n.forward(ctx, leader, term, u, proposals)
+	})
 }
 
 // forward hands proposals to the leader of a term, and waits until somebody leads a later one, and as long again as a lease.
@@ -61,14 +64,15 @@ var errDeposed = errors.New("somebody else leads")
 
 // ProposeLocal is Propose without forwarding, as the leader's end of a Forwarder needs it.
 func (n *Node) ProposeLocal(ctx context.Context, u Urgency, proposals ...Proposal) ([]Outcome, error) {
-	if len(proposals) == 0 {
-		return nil, nil
-	}
-	if len(proposals) > MaxProposals {
-		return nil, fmt.Errorf("propose: %d commands at once, at most %d are allowed", len(proposals), MaxProposals)
-	}
+	return n.fitting(u, proposals, func(proposals []Proposal, bytes int) ([]Outcome, error) {
+		return n.propose(ctx, u, proposals, bytes)
+	})
+}
+
+// propose waits for what becomes of proposals that have so many bytes together.
+func (n *Node) propose(ctx context.Context, u Urgency, proposals []Proposal, bytes int) ([]Outcome, error) {
 	begin := time.Now()
-	r, err := n.queue.put(u, proposals)
+	r, err := n.queue.put(u, proposals, bytes)
 	if err != nil {
 		n.metrics.proposed(u, len(proposals), err, time.Since(begin))
 		return nil, fmt.Errorf("propose: %w", err)
@@ -124,7 +128,7 @@ func (n *Node) dispatch(b *batch) {
 			proposals = append(proposals, r.proposals...)
 		}
 	}
-	data, err := n.o.Encode(proposals)
+	data, err := n.encode(proposals)
 	if err != nil {
 		n.dispatchApart(b, err)
 		return
@@ -149,7 +153,7 @@ func (n *Node) dispatch(b *batch) {
 func (n *Node) dispatchApart(b *batch, err error) {
 	n.queue.finish(b, func(_ int, r *request) answer {
 		if len(b.requests) > 1 {
-			if _, err = n.o.Encode(r.proposals); err == nil {
+			if _, err = n.encode(r.proposals); err == nil {
 				return answer{err: fmt.Errorf("batched with a proposal that cannot be encoded: %w", ErrBusy)}
 			}
 		}

@@ -175,13 +175,13 @@ func putMany(from, n int) []Proposal {
 func TestFullQueueIsBusyAndSaysWhatToDo(t *testing.T) {
 	q := newQueue(8, 8)
 	q.accept() // in, but not out
-	if _, err := q.put(Bulk, putMany(0, 8)); err != nil {
+	if _, err := q.put(Bulk, putMany(0, 8), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.put(Bulk, putMany(0, 1)); !errors.Is(err, ErrBusy) {
+	if _, err := q.put(Bulk, putMany(0, 1), 0); !errors.Is(err, ErrBusy) {
 		t.Fatalf("want ErrBusy, got %v", err)
 	}
-	if _, err := q.put(Urgent, putMany(0, 1)); err != nil {
+	if _, err := q.put(Urgent, putMany(0, 1), 0); err != nil {
 		t.Fatalf("the urgent queue is another one: %v", err)
 	}
 }
@@ -230,10 +230,21 @@ func TestProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
 
 func testProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
 	g := newGroup(t, "a")
+	g.change = func(_ *member, o *Options) {
+		o.Fit = func(Proposal) (int, error) { return 0, nil } // nobody saw it coming
+		encode := o.Encode
+		o.Encode = func(proposals []Proposal) ([]byte, error) {
+			data, err := encode(proposals)
+			if err != nil {
+				panic(err)
+			}
+			return data, nil
+		}
+	}
 	g.startAll()
 	defer g.stopAll()
 	n := g.leader().node
-	bad := Proposal{Actor: "\xff", Command: &fsm.PutPolicy{ID: "x"}}
+	bad := Proposal{Actor: "test", Command: &fsm.PutPolicy{ID: "\xff"}}
 	n.queue.accept()
 	errs := make(chan error, 2)
 	for _, p := range []Proposal{bad, put(1)} {
@@ -289,6 +300,12 @@ func TestPropertyQueueAnswersEveryRequestOnce(t *testing.T) {
 			}
 			return n
 		}
+		bytes := func(rs []*request) (n int) {
+			for _, r := range rs {
+				n += r.bytes
+			}
+			return n
+		}
 		wantAnswer := func(r *request, want error) {
 			select {
 			case a := <-r.answer:
@@ -303,13 +320,14 @@ func TestPropertyQueueAnswersEveryRequestOnce(t *testing.T) {
 			"put": func(t *rapid.T) {
 				u := Urgency(rapid.IntRange(0, 1).Draw(t, "urgency"))
 				n := rapid.SampledFrom([]int{1, 2, maxBatch - 1, maxBatch, maxBatch + 1}).Draw(t, "commands")
-				r, err := q.put(u, make([]Proposal, n))
+				size := rapid.SampledFrom([]int{0, 100, maxBatchBytes / 2, maxBatchBytes, maxBatchBytes + 1, maxWaitingBytes}).Draw(t, "bytes")
+				r, err := q.put(u, make([]Proposal, n), size)
 				switch {
 				case !model.leading:
 					if !errors.Is(err, ErrNotLeader) {
 						t.Fatalf("want ErrNotLeader, got %v", err)
 					}
-				case commands(model.waiting[u])+n > limit:
+				case commands(model.waiting[u])+n > limit, bytes(model.waiting[u]) > 0 && bytes(model.waiting[u])+size > maxWaitingBytes:
 					if !errors.Is(err, ErrBusy) {
 						t.Fatalf("want ErrBusy, got %v", err)
 					}
@@ -345,6 +363,9 @@ func TestPropertyQueueAnswersEveryRequestOnce(t *testing.T) {
 				}
 				if n := commands(b.requests); n != b.commands || n > maxBatch && len(b.requests) > 1 {
 					t.Fatalf("batch of %d says %d", n, b.commands)
+				}
+				if n := bytes(b.requests); n > maxBatchBytes && len(b.requests) > 1 {
+					t.Fatalf("%d bytes in one batch", n)
 				}
 				model.waiting[u] = model.waiting[u][len(b.requests):]
 				model.flying = append(model.flying, b)

@@ -32,6 +32,10 @@ const (
 	// maxBatch bounds the commands that are put together in one entry, and with them how long the next urgent one
 	// waits for an Apply. A single larger call goes alone.
 	maxBatch = 256
+	// maxBatchBytes does so for what is to be written, by everybody, before that Apply.
+	maxBatchBytes = 1 << 20
+	// maxWaitingBytes bounds what waits in a lane, beside the number of commands.
+	maxWaitingBytes = 64 << 20
 	// Entries in flight per lane. More than one keeps the disks of followers busy while the leader writes; few make
 	// what arrives meanwhile share the next entry and its fsync.
 	inFlightPerLane = 2
@@ -40,6 +44,7 @@ const (
 // request is one call of Propose on its way.
 type request struct {
 	proposals []Proposal
+	bytes     int
 	answer    chan answer // of capacity 1; written once
 }
 
@@ -58,6 +63,7 @@ type batch struct {
 type lane struct {
 	waiting  []*request
 	commands int // waiting
+	bytes    int // likewise
 	limit    int
 	inFlight map[*batch]struct{}
 }
@@ -80,7 +86,7 @@ func newQueue(urgent, bulk int) *queue {
 }
 
 // put queues proposals.
-func (q *queue) put(u Urgency, proposals []Proposal) (*request, error) {
+func (q *queue) put(u Urgency, proposals []Proposal, bytes int) (*request, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[u]
@@ -91,10 +97,13 @@ func (q *queue) put(u Urgency, proposals []Proposal) (*request, error) {
 		return nil, ErrNotLeader
 	case l.commands+len(proposals) > l.limit:
 		return nil, fmt.Errorf("%s queue holds %d of at most %d commands: %w", u, l.commands, l.limit, ErrBusy)
+	case l.bytes+bytes > maxWaitingBytes && l.bytes > 0:
+		return nil, fmt.Errorf("%s queue holds %d of at most %d bytes: %w", u, l.bytes, maxWaitingBytes, ErrBusy)
 	}
-	r := &request{proposals: proposals, answer: make(chan answer, 1)}
+	r := &request{proposals: proposals, bytes: bytes, answer: make(chan answer, 1)}
 	l.waiting = append(l.waiting, r)
 	l.commands += len(proposals)
+	l.bytes += bytes
 	q.signal()
 	return r, nil
 }
@@ -108,6 +117,7 @@ func (q *queue) withdraw(u Urgency, r *request) bool {
 		if w == r {
 			l.waiting = slices.Delete(l.waiting, i, i+1)
 			l.commands -= len(r.proposals)
+			l.bytes -= r.bytes
 			return true
 		}
 	}
@@ -127,16 +137,19 @@ func (q *queue) take() *batch {
 			continue
 		}
 		b := &batch{urgency: u}
+		bytes := 0
 		for _, r := range l.waiting {
-			if len(b.requests) > 0 && b.commands+len(r.proposals) > maxBatch {
+			if len(b.requests) > 0 && (b.commands+len(r.proposals) > maxBatch || bytes+r.bytes > maxBatchBytes) {
 				break
 			}
 			b.requests = append(b.requests, r)
+			bytes += r.bytes
 			b.commands += len(r.proposals)
 		}
 		clear(l.waiting[:len(b.requests)]) // a caller's commands may be many, and the next call is not soon
 		l.waiting = l.waiting[len(b.requests):]
 		l.commands -= b.commands
+		l.bytes -= bytes
 		l.inFlight[b] = struct{}{}
 		return b
 	}
@@ -191,7 +204,7 @@ func (q *queue) drop(why error) {
 		for _, r := range q.lanes[u].waiting {
 			r.answer <- answer{err: why}
 		}
-		q.lanes[u].waiting, q.lanes[u].commands = nil, 0
+		q.lanes[u].waiting, q.lanes[u].commands, q.lanes[u].bytes = nil, 0, 0
 	}
 }
 

@@ -16,7 +16,7 @@ func TestQueueHoldsNothingThatWasTakenOrWithdrawn(t *testing.T) {
 	q.begin()
 	put := func() (*request, weak.Pointer[fsm.PutService]) {
 		c := &fsm.PutService{}
-		r, err := q.put(Bulk, []Proposal{{Command: c}})
+		r, err := q.put(Bulk, []Proposal{{Command: c}}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func testWhoWasAwayVotesForANewcomer(t *testing.T) {
 	other := rest[slices.IndexFunc(rest, func(m *member) bool { return m != newcomer })]
 	g.part(leader, other)
 	testkit.Until(t, "the newcomer holds more than the other", func() bool {
-		_, _ = leader.node.queue.put(Bulk, []Proposal{put(2)})
+		_, _ = leader.node.queue.put(Bulk, []Proposal{put(2)}, 0)
 		return newcomer.node.raft.LastIndex() > other.node.raft.LastIndex()
 	})
 	g.setCut(leader.name, true)

@@ -157,6 +157,7 @@ func (m *Member) openNode() (err error) {
 		Stores: m.folder.Stores(), Path: m.folder.Path(), Transport: m.network.Raft,
 		Machine:    m.machine(),
 		NewMachine: func() cluster.Machine { return cluster.Record{State: fsm.New()} },
+		Fit:        fsm.Fit,
 		Encode: func(ps []cluster.Proposal) ([]byte, error) {
 			_, epoch, _ := m.state.Identity()
 			return fsm.EncodeEntry(epoch, ps)
