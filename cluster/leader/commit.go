@@ -74,12 +74,12 @@ func (j *job) attempt(now time.Duration) fsm.Command {
 func (o *operator) outcome(r *result) fsm.Command {
 	if b := r.request.Binding; r.action == fsm.ActionAddress {
 		return &fsm.SetBindingAddress{
-			ID: b.ID, UID: b.UID, Address: r.answer.Address, Message: bounded(r.answer.Message),
+			ID: b.ID, UID: b.UID, Address: r.answer.Address, Message: r.answer.Message,
 			Failed: r.answer.Result == fsm.ResultFailed || r.answer.Result == fsm.ResultUnknown,
 		}
 	}
 	return &fsm.FinishOperation{
-		Subject: r.subject, Attempt: r.request.Attempt, Result: r.answer.Result, Message: bounded(r.answer.Message),
+		Subject: r.subject, Attempt: r.request.Attempt, Result: r.answer.Result, Message: r.answer.Message,
 		Returned: r.answer.Returned, Settled: o.settled(*r), Refused: r.answer.Refused,
 	}
 }
@@ -184,18 +184,4 @@ func (o *operator) confirm(r result) {
 	case b == nil && r.action != fsm.ActionDeleteBalancer && r.request.Balancer.Ensure.Every() > 0:
 		o.confirmed[confirmable{fsm.TableBalancers, r.request.Balancer.Key()}] = r.ended
 	}
-}
-
-// maxMessage bounds what of a driver's message enters the record.
-const maxMessage = 1024
-
-func bounded(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	cut := maxMessage
-	for cut > 0 && s[cut]&0xC0 == 0x80 { // not within a character
-		cut--
-	}
-	return s[:cut]
 }

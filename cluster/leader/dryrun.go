@@ -156,7 +156,7 @@ func (r *rehearsal) call(ctx context.Context, e errand) {
 		Balancer: e.balancer, Binding: e.binding, Deadline: r.c.Clock.Now() + terms.Timeout, DryRun: true,
 	})
 	r.c.Log.Info("driver asked in a dry run", "driver", e.balancer.Driver, "action", e.action, "subject", e.about(),
-		"result", resultName(a.Result), "message", bounded(a.Message))
+		"result", resultName(a.Result), "message", fsm.Text(a.Message, fsm.MaxMessage))
 }
 
 // withhold logs what a plan would change in a dry run, each of it once for as long as it stays in the plan

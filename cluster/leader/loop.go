@@ -109,6 +109,7 @@ type Leader struct {
 	reports *reports
 	judging *judging
 
+	unfit        unfit
 	queued       atomic.Int64 // calls that wait for a place at their driver
 	asks         chan chan<- Input
 	asksOutside  chan chan<- OutsideInput
@@ -146,6 +147,7 @@ func New(c Config) (*Leader, error) {
 func (l *Leader) Run(ctx context.Context, term uint64) error {
 	l.setStatus(func(s *Status) { *s = Status{Term: term} })
 	defer l.setStatus(func(s *Status) { *s = Status{} })
+	defer l.unfit.end()
 	defer l.setOutside(OutsideStatus{})
 	defer l.setRedirects(nil)
 	for _, s := range l.c.Sources {
@@ -189,27 +191,44 @@ func (l *Leader) Acknowledged(mark fsm.AppliedMark) {
 func (l *Leader) Announced(mark fsm.AnnouncedMark) { l.reports.announced(mark) }
 
 // propose commits proposals in order, as many at once as an entry may hold. Refusals are counted and logged; the
-// record tells what became of them.
-func (l *Leader) propose(ctx context.Context, u Urgency, proposals []fsm.Proposal) (refused int, err error) {
+// record tells what became of them. What was set aside, since no entry can hold it, is none: to propose it again would not help.
+func (l *Leader) propose(ctx context.Context, u Urgency, part Part, proposals []fsm.Proposal) (refused int, err error) {
+	most := maxTogether
 	for len(proposals) > 0 {
-		n := min(maxTogether, len(proposals))
+		n := min(most, len(proposals))
 		outcomes, err := l.c.Group.Propose(ctx, u, proposals[:n])
+		if errors.Is(err, fsm.ErrTooLarge) {
+			if n > 1 {
+				most = n / 2
+				continue
+			}
+			outcomes, err = []fsm.Outcome{fsm.Unfit(proposals[0], err)}, nil
+		}
 		if err != nil {
 			l.metrics.failed(proposals[:n])
 			return refused, err
 		}
 		for i, o := range outcomes {
-			l.metrics.proposed(proposals[i].Command, o.Reject)
-			if err := o.Err(); err != nil {
-				refused++
-				l.c.Log.Debug("proposal refused", "command", kindOf(proposals[i].Command), "err", err)
-				continue
-			}
-			l.metrics.programming.committed(proposals[i].Command, o.Revision, l.c.Clock.Wall())
+			refused += l.hear(part, proposals[i].Command, o)
 		}
 		proposals = proposals[n:]
 	}
 	return refused, nil
+}
+
+// hear takes in what became of a command, and counts 1 for one that was refused.
+func (l *Leader) hear(part Part, c fsm.Command, o fsm.Outcome) (refused int) {
+	l.metrics.proposed(c, o.Reject)
+	switch {
+	case o.Reject == fsm.Accepted:
+		l.metrics.programming.committed(c, o.Revision, l.c.Clock.Wall())
+		return 0
+	case o.Reject == fsm.RejectUnfit:
+		l.unfit.note(part, c, o)
+		return 0
+	}
+	l.c.Log.Debug("proposal refused", "command", kindOf(c), "err", o.Err())
+	return 1
 }
 
 // maxTogether is how many commands go into one entry: a few milliseconds of applying, so that urgent ones need not

@@ -194,7 +194,28 @@ func (o *operator) ask(ctx context.Context, j *job) Answer {
 	case answer.Address == "":
 		answer.Result, answer.Message = fsm.ResultFailed, "the driver answered with an empty address"
 	}
-	return answer
+	return answer.recordable()
+}
+
+// maxReturned bounds what a driver may have calls to come carry, in bytes: outcomes share entries.
+const maxReturned = 16 << 10
+
+// recordable gives an answer as the record can hold it. One that has too much, or what is no text, is none, as what cannot be understood:
+// the call may have taken effect.
+func (a Answer) recordable() Answer {
+	a.Message = fsm.Text(a.Message, fsm.MaxMessage)
+	bytes := 0
+	for _, kv := range a.Returned {
+		bytes += len(kv.Key) + len(kv.Value)
+	}
+	_, err := fsm.Fit(fsm.Proposal{Command: &fsm.FinishOperation{Address: a.Address, Returned: a.Returned}})
+	if err == nil && bytes > maxReturned {
+		err = fmt.Errorf("injectedInfo or lbInfo of %d bytes, at most %d are kept", bytes, maxReturned)
+	}
+	if err != nil {
+		return Answer{Result: fsm.ResultUnknown, Message: fsm.Text("the driver's answer cannot be recorded: "+err.Error(), fsm.MaxMessage), RetryAfter: a.RetryAfter}
+	}
+	return a
 }
 
 // notSent is the result of a call that surely did not go out.

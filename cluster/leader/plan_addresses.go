@@ -145,7 +145,7 @@ func (s *wish) claimed(a netip.Addr) bool {
 
 func (s *wish) wait(code, text string) {
 	if s.next.Pending.Code == "" { // the first reason is the one to mend first
-		s.change().Pending = fsm.Pending{Code: code, Text: text}
+		s.change().Pending = fsm.Pending{Code: code, Text: fsm.Text(text, fsm.MaxPending)}
 	}
 }
 

@@ -214,6 +214,7 @@ func sooner(wait *time.Duration, d time.Duration) {
 // before the next try after a refusal or an error: the record may have changed meanwhile, and then the next plan is another
 // one anyway.
 func (p *planning) carryOut(ctx context.Context, planned *fsm.View, out *Result) (wait time.Duration) {
+	defer p.tellUnfit()
 	refused, err := p.propose(ctx, Urgent, out.Urgent)
 	for rest := out.Bulk; err == nil && len(rest) > 0; {
 		n := min(maxTogether, len(rest))

@@ -216,6 +216,7 @@ func sameJudgements(a, b map[string]balancers.Judgement) bool {
 // carryOut proposes a plan, and with it up to where the sources were acted on. It tells how long to wait before the next
 // try after a refusal or an error.
 func (o *outsidePlanning) carryOut(ctx context.Context, seen *merged, record *fsm.View, proposals []fsm.Proposal) (wait time.Duration) {
+	defer o.tellUnfit()
 	o.adopting.Store(len(proposals) > 0 || !seen.listed(world.KindBackendRecord))
 	if o.c.DryRun {
 		o.rehearse(seen, record, proposals)

@@ -183,6 +183,7 @@ func (r *redirectPlanning) input(seen *merged, record *fsm.View) redirects.Input
 // carryOut proposes a plan, and with it up to where the sources were acted on. It tells how long to wait before the next try after a
 // refusal or an error.
 func (r *redirectPlanning) carryOut(ctx context.Context, seen *merged, record *fsm.View, proposals []fsm.Proposal) (wait time.Duration) {
+	defer r.tellUnfit()
 	if len(proposals) == 0 {
 		r.refused = 0
 		return 0

@@ -133,7 +133,7 @@ func (l *Leader) runReports(ctx context.Context) {
 				Actor: actor, Reason: "reported", AtUnixMilli: l.c.Clock.Wall().UnixMilli(), Command: c,
 			})
 		}
-		if _, err := l.propose(ctx, Urgent, proposals); err != nil {
+		if _, err := l.propose(ctx, Urgent, PartServices, proposals); err != nil {
 			l.reports.giveBack(cs)
 			if gaveUp(ctx, err) || !sleep(ctx, l.c.Clock, reportAgain, nil) {
 				return

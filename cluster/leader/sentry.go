@@ -38,6 +38,11 @@ func newSentry(l *Leader, part Part) *sentry {
 	return s
 }
 
+// propose commits proposals of the part.
+func (s *sentry) propose(ctx context.Context, u Urgency, proposals []fsm.Proposal) (refused int, err error) {
+	return s.Leader.propose(ctx, u, s.part, proposals)
+}
+
 // forward passes the tokens of all sources on to those who watch them, until ctx ends.
 func (l *Leader) forward(ctx context.Context, to ...*sentry) {
 	var sources sync.WaitGroup

@@ -46,7 +46,7 @@ func (l *Leader) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
-	s.Waiting = slices.Concat(s.Waiting, l.outside.Waiting, l.waiting)
+	s.Waiting = slices.Concat(s.Waiting, l.outside.Waiting, l.waiting, l.unfit.all())
 	return s
 }
 

@@ -139,6 +139,9 @@ func (p *planner) propose() {
 	stays := map[fsm.RedirectID]bool{}
 	for _, r := range p.rows {
 		stays[r.ID] = true
+		if len(r.Pending.Text) > fsm.MaxPending {
+			r.Pending.Text = fsm.Text(r.Pending.Text, fsm.MaxPending)
+		}
 		if r.Pending.Code != "" {
 			p.explain(r.ID, r.Pending.Code, r.Pending.Text)
 		}
