@@ -5,6 +5,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
@@ -59,7 +60,7 @@ func (e *Error) Error() string {
 	if !e.Sent && !errors.Is(e.Err, ErrNotSent) {
 		how = ErrNotSent.Error() + ": "
 	}
-	return fmt.Sprintf("%s of driver %s: %s%v", e.Webhook, e.Driver, how, e.Err)
+	return strings.ToValidUTF8(fmt.Sprintf("%s of driver %s: %s%v", e.Webhook, e.Driver, how, e.Err), "?") // hosts and answers may be any bytes
 }
 
 // Unwrap gives the cause's own error.

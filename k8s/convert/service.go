@@ -343,12 +343,21 @@ func (r *report) sharing(namespace string, annotations map[string]string) string
 	if key == "" {
 		return ""
 	}
-	if slices.Contains(namespaces, "*") {
-		return "*/" + key
-	}
 	slices.Sort(namespaces)
-	return strings.Join(slices.Compact(namespaces), ",") + "/" + key
+	among := strings.Join(slices.Compact(namespaces), ",")
+	if slices.Contains(namespaces, "*") {
+		among = "*"
+	}
+	whole := among + "/" + key
+	if len(whole) > maxSharing {
+		r.fail(annotationField(AnnotationSharing), fmt.Sprintf("use a key that has, with its namespaces, %d bytes at most", maxSharing), "%d bytes", len(whole))
+		return ""
+	}
+	return whole
 }
+
+// maxSharing bounds a sharing key with its namespaces: the record has it once for each address.
+const maxSharing = 4096
 
 func value[T any](p *T) T {
 	if p == nil {

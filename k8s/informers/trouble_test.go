@@ -427,3 +427,24 @@ func TestWhoFindsAnotherClusterAsksAgainSoon(t *testing.T) {
 	}
 	r.until(t, "read 4 s after it was found", complete) // which last until the clock goes on, whatever else the machine does
 }
+
+// A Service with a text that the record cannot take is refused with a problem that names the field, and the others are shown as ever. It is
+// used once it is mended.
+func TestATextThatIsNotTakenIsAProblemOfItsObject(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	annotated := func(pool string) object {
+		o := service(80)
+		o["metadata"] = object{"annotations": object{"fairlead.io/address-pool": pool}}
+		return o
+	}
+	s.put(services, "default", "good", service(80))
+	s.put(services, "a-tenant", "bad", annotated(strings.Repeat("x", world.MaxText+1)))
+	r := read(t, s, fast)
+	w := r.until(t, "complete", complete)
+	if find(w, "good") == nil || find(w, "bad") != nil || len(w.Unusable) != 1 || !problem(w, "Service a-tenant/bad", "metadata.annotations[fairlead.io/address-pool]") {
+		t.Fatalf("services %v, unusable %v, problems %v", w.Services, w.Unusable, w.Problems)
+	}
+	s.put(services, "a-tenant", "bad", annotated("gold"))
+	r.until(t, "mended", hasService("bad"))
+}

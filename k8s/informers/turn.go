@@ -24,6 +24,7 @@ func (k kind[T]) turned(o metav1.Object, v T, problems []world.Problem) converte
 	*k.field(&w) = []*T{&v}
 	w.Sort()
 	m := k.meta(&v)
+	problems = append(problems, convert.Texts(m.Ref(k.name), o, &v)...)
 	c := converted[T]{key: keyOf(o), ref: m.Ref(k.name), version: m.Version, service: serviceOf(&v), value: &v, problems: problems}
 	if record, ok := any(&v).(*world.BackendRecord); ok {
 		c.mirror = record.Mirror

@@ -221,6 +221,7 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 		value, problems = turn(&k)
 		for v := range valuesOf(value) {
 			toCanonical(v)
+			problems = append(problems, convert.Texts(ref, &k, v)...)
 			d.like.Same(v)
 		}
 		for _, s := range strict {

@@ -212,3 +212,24 @@ func TestAliasesThatExplodeAreRefused(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 }
+
+// A manifest with a text that the record cannot take is refused alone, with file, line and field.
+func TestTextThatIsNotTakenIsRefused(t *testing.T) {
+	t.Parallel()
+	manifest := func(name, key string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata:\n  name: " + name + "\n  annotations:\n    fairlead.io/allow-shared-ip: " + key +
+			"\nspec:\n  type: LoadBalancer\n  ports: [{port: 80}]\n---\n"
+	}
+	got := decode("file", []byte(manifest("good", "k")+manifest("bad", strings.Repeat("x", 5000))+manifest("fine", "k")), new(alike.Table), nil)
+	if len(got.objects) != 3 || !got.objects[0].usable() || got.objects[1].usable() || !got.objects[2].usable() {
+		t.Fatalf("%+v", got)
+	}
+	p := got.objects[1].problems()[0]
+	if p.Field != "metadata.annotations[fairlead.io/allow-shared-ip]" || p.File != "file" || p.Line == 0 || p.Severity != world.Failed {
+		t.Fatalf("%+v", p)
+	}
+	got = decode("file", []byte(strings.ReplaceAll(manifest("bad", strings.Repeat("x", world.MaxText+1)), "allow-shared-ip", "address-pool")), new(alike.Table), nil)
+	if got.objects[0].usable() || got.objects[0].problems()[0].Field != "metadata.annotations[fairlead.io/address-pool]" {
+		t.Fatalf("%+v", got.objects[0].problems())
+	}
+}
