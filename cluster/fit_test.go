@@ -74,7 +74,7 @@ func testMoreThanAnEntryHoldsIsTooLarge(t *testing.T) {
 
 // Of any proposals those that fit are proposed in order, and every outcome belongs to its proposal.
 func TestPropertySiftAndMerge(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		n := &Node{metrics: newMetrics(), o: Options{Fit: func(p Proposal) (int, error) {
 			if strings.HasPrefix(p.Reason, "bad") {
 				return 0, errors.New("bad")

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/wire"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // foul are addresses whose zones are no text: a log takes them from a member that does not check what it proposes.
@@ -108,7 +109,7 @@ func (c stubborn) apply(tx *txn) Outcome {
 // been there.
 func TestPropertyUnrecordableLeavesNothing(t *testing.T) {
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 6)
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		with, without := New(), New()
 		for _, s := range []*State{with, without} {
 			s.ApplyEntries([]LogEntry{{Index: 1, Term: 1, Data: logged(t, 0, &InitGroup{Group: "g", Format: NewestFormat}, &PutSettings{Settings: Settings{GraveLimit: 2}})}})
@@ -208,7 +209,7 @@ func TestFitTellsWhatNoEntryCanHold(t *testing.T) {
 
 // A text that was cut is as long as it may be at most, is UTF-8, and begins as it did.
 func TestPropertyTextIsCutAndUTF8(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 		if rapid.Bool().Draw(t, "UTF-8") {
 			s = rapid.String().Draw(t, "text")

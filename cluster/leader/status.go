@@ -50,6 +50,9 @@ func (l *Leader) Status() Status {
 	return s
 }
 
+// Unfit tells what no log entry can hold of the newest plans; none on a member that does not lead.
+func (l *Leader) Unfit() []Explanation { return l.unfit.all() }
+
 // Outside tells of outside load balancers; the zero OutsideStatus on a member that does not lead. What it refers to
 // must not be changed.
 func (l *Leader) Outside() OutsideStatus {

@@ -87,7 +87,7 @@ func (u *unfit) end() {
 func (s *sentry) tellUnfit() {
 	if first, news := s.unfit.turn(s.part, s.c.Clock.Now()); news {
 		s.c.Log.Warn("set aside: no log entry can hold what is planned of an object; all else goes on",
-			slog.Group("object", "kind", first.Kind, "name", first.Name), "why", first.Text, "help", "fairlead raft status lists all of them")
+			slog.Group("object", "kind", first.Kind, "name", first.Name), "why", first.Text)
 	}
 }
 

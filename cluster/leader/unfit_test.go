@@ -80,7 +80,7 @@ func TestOneServiceDoesNotStopThePlan(t *testing.T) {
 // Whatever texts objects have, each plan's commands are encoded or set aside one by one, only those of foul objects are, and the others come
 // to what they do without those.
 func TestPropertyNoObjectStopsAnother(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		good := []string{"node n1 192.0.2.1", "node n2 192.0.2.2"}
 		for i := range rapid.IntRange(1, 3).Draw(t, "good") {
 			good = append(good, fmt.Sprintf("service good%d ip=203.0.113.%d", i, i+1), fmt.Sprintf("endpoints good%d n1/10.0.0.%d n2/10.0.1.%d", i, i+1, i+1))

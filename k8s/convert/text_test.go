@@ -13,6 +13,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // A text that the record cannot take is refused with the field that it stands in, however it was derived; one that nobody reads is left alone.
@@ -56,7 +57,7 @@ func TestPropertyUsableObjectsFit(t *testing.T) {
 	text := rapid.OneOf(rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.String(), rapid.Just(strings.Repeat("x", world.MaxText+1)),
 		rapid.Just(strings.Repeat("k", maxSharing-2)))
 	keys := rapid.SampledFrom([]string{AnnotationSharing, AnnotationPool, AnnotationAcross, AnnotationAddresses, AnnotationNextHops, "metallb.io/address-pool", "other"})
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		o := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "u", Annotations: rapid.MapOfN(keys, text, 0, 3).Draw(t, "annotations"), Labels: rapid.MapOfN(text, text, 0, 2).Draw(t, "labels")},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: text.Draw(t, "port"), Port: 80}}},

@@ -44,6 +44,11 @@ func (m *Member) problemsOfServices() map[fsm.ServiceID][]string {
 			}
 		}
 	}
+	for _, e := range m.work.Unfit() {
+		if fsm.Table(e.Kind) == fsm.TableServices {
+			out[fsm.ServiceID(e.Name)] = append(out[fsm.ServiceID(e.Name)], e.Text)
+		}
+	}
 	return out
 }
 
