@@ -90,6 +90,8 @@ const (
 	KindNumberNode            Kind = 87
 	KindCarryRedirects        Kind = 88
 	KindJudgeService          Kind = 95
+	KindRevoke                Kind = 100
+	KindEndRevocation         Kind = 101
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -120,6 +122,7 @@ func Kinds() []Command {
 		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 		&NumberNode{}, &CarryRedirects{}, &JudgeService{},
+		&Revoke{}, &EndRevocation{},
 	}
 }
 

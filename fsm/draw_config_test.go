@@ -149,7 +149,9 @@ func (w *history) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
 	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
-	switch rapid.IntRange(0, 33).Draw(t, "verb") {
+	switch rapid.IntRange(0, 36).Draw(t, "verb") {
+	case 34, 35, 36:
+		return drawRevocation(t)
 	case 20, 21, 22, 23:
 		return w.drawHost(t)
 	case 12, 13, 14, 15:
@@ -259,6 +261,16 @@ func drawTunnels(t *rapid.T) (s fsm.TunnelSettings) {
 	s.Port, s.VNI = among(t, "port", []uint16{7789, 7789, 8472}), among(t, "vni", []uint32{7, 7, 7, 1 << 24})
 	s.MTU = rapid.SampledFrom([]uint32{0, 0, 0, 1400, 60}).Draw(t, "mtu")
 	return s
+}
+
+// drawRevocation draws what is revoked, or taken back: now and then what cannot be.
+func drawRevocation(t *rapid.T) fsm.Command {
+	of := among(t, "of", append(fsm.Revocable(), "thing"))
+	name := rapid.SampledFrom([]string{"n1", "n1", "0a", "0a", "0A", "", strings.Repeat("a", 43), strings.Repeat("b", 254)}).Draw(t, "name")
+	if rapid.IntRange(0, 2).Draw(t, "take back") == 0 {
+		return &fsm.EndRevocation{Of: of, Name: name}
+	}
+	return &fsm.Revoke{Of: of, Name: name, Before: rapid.SampledFrom([]int64{0, 0, 0, 1, 2, -1}).Draw(t, "before")}
 }
 
 // drawSum draws the id of an enrolment, now and then one that is none.

@@ -68,15 +68,7 @@ func (c *PutEnrolment) apply(tx *txn) Outcome {
 
 // hexSum tells whether text is 32 bytes in lower-case hexadecimal.
 func hexSum(text string) bool {
-	if len(text) != 64 {
-		return false
-	}
-	for _, r := range text {
-		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(text) == 64 && hexadecimal(text)
 }
 
 // UseEnrolment spends a token: of several who show it at once, one is accepted.

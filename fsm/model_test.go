@@ -44,6 +44,7 @@ type model struct {
 	moves     map[fsm.ServiceID]mMove
 	redirects map[fsm.RedirectID]mRedirect
 	hosts     map[fsm.HostID]mHost
+	revoked   map[mRevoked]int64 // before when
 	numbers   []mNumber
 	numbered  uint32 // the newest number that one got without asking
 	mesh      fsm.TunnelSettings
@@ -58,6 +59,9 @@ type model struct {
 }
 
 var isSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// isRevocable is what can be revoked: a certificate by its number, what somebody has in a role, or a membership.
+var isRevocable = regexp.MustCompile(`^(serial [0-9a-f]{1,42}|(member|agent|host|operator|viewer|membership) .{1,253})$`)
 
 // rev is (epoch, index). Older is by epoch first.
 type rev = fsm.Revision
@@ -89,7 +93,8 @@ type (
 		acknowledged rev
 		tunnels      bool
 	}
-	mDrain struct {
+	mRevoked struct{ of, name string }
+	mDrain   struct {
 		of   fsm.DrainOf
 		name string
 	}
@@ -133,7 +138,7 @@ func newModel() *model {
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
 		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, tunnels: map[fsm.TunnelID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, revoked: map[mRevoked]int64{}, tunnels: map[fsm.TunnelID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -226,6 +231,14 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return m.reportHosts(c)
 	case *fsm.RemoveHost:
 		return m.removeHost(c.ID)
+	case *fsm.Revoke:
+		ok := m.format >= 2 && isRevocable.MatchString(string(c.Of)+" "+c.Name) && c.Before >= 0 && (c.Before == 0 || c.Of != "serial" && c.Of != "membership")
+		if ok {
+			m.revoked[mRevoked{string(c.Of), c.Name}] = c.Before
+		}
+		return ok
+	case *fsm.EndRevocation:
+		return drop(m.revoked, mRevoked{string(c.Of), c.Name})
 	case *fsm.BeginDrain:
 		at := mDrain{c.Of, c.Name}
 		if _, already := m.drains[at]; already {

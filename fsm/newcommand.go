@@ -139,6 +139,10 @@ func newCommand(k Kind) Command {
 		return &JudgeRedirect{}
 	case KindJudgeService:
 		return &JudgeService{}
+	case KindRevoke:
+		return &Revoke{}
+	case KindEndRevocation:
+		return &EndRevocation{}
 	case KindRegisterHost:
 		return &RegisterHost{}
 	case KindReportHosts:

@@ -94,6 +94,9 @@ func (m *model) facts() facts {
 	for id, e := range m.enrolled {
 		f.add("enrolment", id, e.node, e.used, e.outside)
 	}
+	for r, before := range m.revoked {
+		f.add("revocation", fmt.Sprint(r.of, r.name), before)
+	}
 	for d, since := range m.drains {
 		f.add("drain", fmt.Sprint(d.of, d.name), since, m.aside[d.name] && d.of == "member")
 	}
@@ -210,6 +213,9 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Enrolment](v, fsm.TableEnrolments) {
 		f.add("enrolment", r.ID, r.Node, r.Used, r.Outside)
+	}
+	for _, r := range fsm.List[*fsm.Revocation](v, fsm.TableRevocations) {
+		f.add("revocation", fmt.Sprint(r.Of, r.Name), r.Before)
 	}
 	for _, r := range fsm.List[*fsm.Drain](v, fsm.TableDrains) {
 		f.add("drain", fmt.Sprint(r.Of, r.Name), r.Since, !r.Aside.IsZero())

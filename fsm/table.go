@@ -36,6 +36,7 @@ const (
 	TableHosts            Table = "hosts"
 	TableTunnels          Table = "tunnels"
 	TableNumbers          Table = "numbers"
+	TableRevocations      Table = "revocations"
 )
 
 // Tables lists every table in snapshot order.
@@ -48,6 +49,7 @@ func Tables() []Table {
 		TableHosts,
 		TableTunnels,
 		TableNumbers,
+		TableRevocations,
 	}
 }
 
@@ -121,6 +123,8 @@ func newRecord(t Table) (Record, error) {
 		return &Tunnel{}, nil
 	case TableNumbers:
 		return &Number{}, nil
+	case TableRevocations:
+		return &Revocation{}, nil
 	}
 	return nil, fmt.Errorf("table %q: unknown", t)
 }

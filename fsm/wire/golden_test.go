@@ -242,6 +242,7 @@ func records() []fsm.Record {
 		&fsm.Host{},
 		&fsm.Tunnel{},
 		&fsm.Number{},
+		&fsm.Revocation{},
 	}
 }
 

@@ -112,6 +112,8 @@ func story() []fsm.Command {
 			Rare:      &fsm.Rare{Probe: fsm.Probe{Type: "HTTP", Path: "/healthz", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3}},
 		}},
 		50: &fsm.JudgeService{ID: "shop/probed", UID: "u15", Verdicts: []fsm.ProbeVerdict{{Address: netip.MustParseAddr("10.0.0.9"), Say: 2, Of: 3}}},
+		51: &fsm.Revoke{Of: "agent", Name: "node-2"},
+		52: &fsm.Revoke{Of: fsm.RevokedSerial, Name: "0a1b2c"},
 	}
 }
 

@@ -36,7 +36,8 @@ func afterFormer(c fsm.Command) string {
 	switch c := c.(type) {
 	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove,
 		*fsm.PutRedirect, *fsm.DeleteRedirect, *fsm.JudgeRedirect, *fsm.RegisterHost, *fsm.ReportHosts, *fsm.RemoveHost,
-		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels, *fsm.NumberNode, *fsm.CarryRedirects, *fsm.JudgeService:
+		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels, *fsm.NumberNode, *fsm.CarryRedirects, *fsm.JudgeService,
+		*fsm.Revoke, *fsm.EndRevocation:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:
 		if c.Service.Affinity() != 0 || len(c.Service.SourceRanges()) > 0 {
