@@ -23,7 +23,11 @@ type Endpoint struct {
 	Refusals *Refusals      // of connections that came in; only servers need it
 	// Strangers may connect to the API port of a server without a certificate, to enrol; nil: nobody may.
 	Strangers *Strangers
-	Now       func() time.Time // nil: time.Now
+	// Revoked is asked about everybody's certificate, of those who connect and of those who are connected to; nil: about nobody's.
+	Revoked Revoked
+	// Clients has the connections that EndStale may end; nil: none is, and each outlives its certificate.
+	Clients *Clients
+	Now     func() time.Time // nil: time.Now
 }
 
 // Membership is what this process belongs to now.
@@ -101,6 +105,7 @@ func (e *Endpoint) serverConfig(port Port, hello *tls.ClientHelloInfo, ours, the
 				refused = e.admit(port, material.Roots, theirs, state.PeerCertificates)
 			}
 			if refused == nil {
+				e.keep(conn, client{port: port, ours: ours, theirs: theirs, chain: state.PeerCertificates, roots: material.Roots})
 				return nil
 			}
 			refused.port, refused.remote, refused.ours, refused.theirs = port, conn.RemoteAddr(), ours, theirs
@@ -152,6 +157,10 @@ func (e *Endpoint) admit(port Port, roots *x509.CertPool, theirs Membership, cha
 		err := fmt.Errorf("%s is a member, it may not follow its group into a newer epoch", id)
 		return &refusal{reason: reasonMemberNewer, identity: id.String(), remedy: PeerOutdated.Remedy(), err: err}
 	}
+	if why := e.Revoked.Of(id, chain[0]); why != "" {
+		err := fmt.Errorf("client certificate %s, serial number %s: %s", id, Serial(chain[0]), why)
+		return &refusal{reason: reasonRevoked, identity: id.String(), remedy: certRemedy(reasonRevoked), err: err}
+	}
 	return nil
 }
 
@@ -180,7 +189,10 @@ func (e *Endpoint) Client(port Port, address string) (*tls.Config, error) {
 			if port == Raft && state.NegotiatedProtocol != offer {
 				return fmt.Errorf("%s does not speak the Raft protocol of %s", address, offer)
 			}
-			return checkServer(state.PeerCertificates[0], address)
+			if err := checkServer(state.PeerCertificates[0], address); err != nil {
+				return err
+			}
+			return e.checkRevoked(state.PeerCertificates[0], address)
 		},
 	}
 	if port == API {

@@ -43,6 +43,8 @@ type Conn struct {
 	refused atomic.Bool
 	// visit ends when a stranger's connection does; nil for everybody else.
 	visit atomic.Pointer[visit]
+	// kept has this connection among its own, if somebody was admitted.
+	kept atomic.Pointer[Clients]
 }
 
 // Offer is the membership that the client named in its handshake; the zero value if none.
@@ -59,6 +61,9 @@ func (c *Conn) Offer() Membership {
 func (c *Conn) Close() error {
 	if v := c.visit.Load(); v != nil {
 		v.end()
+	}
+	if k := c.kept.Load(); k != nil {
+		k.remove(c)
 	}
 	if !c.refused.Load() {
 		return c.Conn.Close()

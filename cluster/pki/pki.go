@@ -5,7 +5,8 @@
 //
 // It promises that a connection through an Endpoint has a peer whose role and name are proven by a
 // certificate of the group's CA, and that no member talks to one of another group or another epoch; what it
-// refuses it logs and counts. Certificate files are read again when they change; streams that exist stay.
+// refuses it logs and counts. Certificate files are read again when they change. A connection ends with what it was admitted by: its
+// certificate, the CA, the group's trust in both (Endpoint.EndStale).
 //
 // Start reading at Identity (who), then Membership (which group, which epoch), then Endpoint (the ports).
 // Making files is in Init and Issue.

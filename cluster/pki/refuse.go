@@ -26,6 +26,7 @@ type refusal struct {
 	remedy   string
 	level    slog.Level
 	err      error
+	ended    bool // it had come to be, and ends now
 }
 
 // The reasons that are not verdicts.
@@ -40,6 +41,7 @@ const (
 	reasonRole        = "wrong-role"
 	reasonMemberNewer = "member-follows-epochs"
 	reasonStrangers   = "too-many-strangers"
+	reasonRevoked     = "revoked"
 )
 
 // certReason sorts verification errors of crypto/x509.
@@ -62,6 +64,8 @@ func certRemedy(reason string) string {
 		return "issue it anew with `fairlead pki issue`, and compare the clocks of both machines"
 	case reasonUnknownCA:
 		return "issue it from this group's CA, or add its CA to this member's ca.crt while rotating"
+	case reasonRevoked:
+		return "nothing, if its key was stolen; else `fairlead pki list` shows who revoked it, and `fairlead pki revoke --undo` takes that back"
 	default:
 		return "issue it anew with `fairlead pki issue` in the role that this port wants"
 	}
@@ -82,7 +86,7 @@ func NewRefusals(log *slog.Logger, metrics prometheus.Registerer, now func() tim
 		repeats: NewRepeats(now),
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_handshakes_refused_total",
-			Help: "Connections refused for their certificate, role, group or epoch.",
+			Help: "Connections refused, or ended, for their certificate, role, group or epoch.",
 		}, []string{"port", "reason"}),
 	}
 	if err := metrics.Register(r.counter); err != nil {
@@ -97,7 +101,11 @@ func (r *Refusals) record(f refusal) {
 	if !ok {
 		return
 	}
-	r.log.LogAttrs(context.Background(), f.level, "handshake refused",
+	what := "handshake refused"
+	if f.ended {
+		what = "connection ended"
+	}
+	r.log.LogAttrs(context.Background(), f.level, what,
 		slog.String("port", string(f.port)),
 		slog.String("remote", f.remote.String()),
 		slog.String("reason", f.reason),

@@ -224,6 +224,9 @@ type tracked struct {
 	once  sync.Once
 }
 
+// NetConn is the connection that the listener gave.
+func (c *tracked) NetConn() net.Conn { return c.Conn }
+
 // Close gives the connection's place to another one.
 func (c *tracked) Close() error {
 	c.once.Do(func() {
