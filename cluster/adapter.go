@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -27,6 +28,8 @@ type adapter struct {
 	configuredAt  uint64             // its index
 	belonged      bool               // this server was part of a committed one
 	broken        error              // why nothing can be applied any more
+
+	committed atomic.Pointer[raft.Configuration] // configuration, for those who cannot wait while entries are applied
 }
 
 var _ raft.BatchingFSM = (*adapter)(nil)
@@ -132,6 +135,7 @@ func (a *adapter) positionLocked(meta *raft.SnapshotMeta) {
 
 func (a *adapter) configureLocked(c raft.Configuration, index uint64) {
 	a.configuration, a.configuredAt = c, index
+	a.committed.Store(&c)
 	a.belonged = a.belonged || inConfiguration(c, a.self)
 }
 

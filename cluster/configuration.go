@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/raft"
 )
@@ -12,6 +13,12 @@ import (
 // ConfigurationIndex is the log index of the newest committed configuration that this member applied. (The library
 // answers 0 for its own, whatever it is.)
 func (n *Node) ConfigurationIndex() Index { return Index(n.fsm.configured()) }
+
+// Serves tells whether the newest committed configuration that this member applied names a server of a member. It never waits.
+func (n *Node) Serves(name string) bool {
+	c := n.fsm.committed.Load()
+	return c != nil && slices.ContainsFunc(c.Servers, func(s raft.Server) bool { return NameOf(string(s.ID)) == name })
+}
 
 // Demote takes a server's vote away; it goes on receiving entries. Unless it is forced it asks whether the others are a
 // majority. On the leader only.

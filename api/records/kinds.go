@@ -77,6 +77,9 @@ func Kinds() []Kind {
 		{"moves", []string{"move"}, []Column{
 			{"SERVICE", "name"}, {"NODE", "node"}, {"TIME", "time"}, {"BY", "by"}, {"REASON", "reason"}, {"DONE", "done"}, {"LEFT", "left.prefix"}, {"WHY", "left.why"},
 		}},
+		{"revocations", []string{"revocation"}, []Column{
+			{"NAME", "name"}, {"GOOD-SINCE", "goodSince"}, {"TIME", "time"}, {"BY", "by"}, {"REASON", "reason"},
+		}},
 		{"members", []string{"member"}, []Column{
 			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
 		}},

@@ -28,6 +28,8 @@ type access struct {
 	own   own
 	// settled: members must have named their group in the handshake; an empty server may only join.
 	settled bool
+	// newcomers: members may call that are no servers of the group: not yet, or no more.
+	newcomers bool
 	// within bounds a call from the first byte to the last; 0 for streams, which end when they are done.
 	within time.Duration
 	// maxMessage bounds each message, bytes, after decompression.
@@ -65,10 +67,10 @@ func accessTable() map[string]access {
 		fairleadv1connect.RaftServiceBackupProcedure:   {roles: operating, maxMessage: smallMessage},
 		fairleadv1connect.RaftServiceRestoreProcedure:  {roles: operating, maxMessage: largeMessage},
 
-		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, within: quickly, maxMessage: smallMessage},
-		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, own: ownName, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, newcomers: true, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, newcomers: true, own: ownName, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
-		fairleadv1connect.JoinServiceLeaveProcedure:   {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceLeaveProcedure:   {roles: joining, newcomers: true, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 
 		fairleadv1connect.RecordServiceGetProcedure:          look,
 		fairleadv1connect.RecordServiceDescribeProcedure:     look,
@@ -96,6 +98,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.EnrolServiceOfferProcedure:       change,
 		fairleadv1connect.EnrolServiceAdmitHostProcedure:   change,
 		fairleadv1connect.EnrolServiceRemoveHostProcedure:  change,
+		fairleadv1connect.EnrolServiceRevokeProcedure:      change,
 
 		fairleadv1connect.AgentServiceSyncProcedure:          {roles: agents, own: ownNode, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: agents, own: ownNode, within: changing, maxMessage: smallMessage},

@@ -23,12 +23,38 @@ type Caller struct {
 	Membership pki.Membership
 	// Certificate is what the connection was made with; nil without one.
 	Certificate *x509.Certificate
+	// Serial is the number of the caller's own certificate, in hexadecimal; behind a member that handed the request on, as that one
+	// says; empty where nobody says.
+	Serial string
 	// Remote is the address at the other end of the connection.
 	Remote string
 }
 
 // Actor is how histories name the caller: "operator/alice".
 func (c Caller) Actor() string { return c.Identity.String() }
+
+// Signature is how histories tell who asked: "operator/alice (certificate 4f1a, by way of m2)".
+func (c Caller) Signature() string {
+	var how []string
+	if c.Serial != "" {
+		how = append(how, "certificate "+c.Serial)
+	}
+	if c.ForwardedBy != "" {
+		how = append(how, "by way of "+c.ForwardedBy)
+	}
+	if len(how) == 0 {
+		return c.Actor()
+	}
+	return c.Actor() + " (" + strings.Join(how, ", ") + ")"
+}
+
+// connected is who the connection is with: the caller, or the member that handed the request on.
+func (c Caller) connected() pki.Identity {
+	if c.ForwardedBy == "" {
+		return c.Identity
+	}
+	return pki.Identity{Domain: c.Identity.Domain, Role: pki.Member, Name: c.ForwardedBy}
+}
 
 type callerKey struct{}
 
@@ -48,7 +74,11 @@ func WithCaller(ctx context.Context, caller Caller) context.Context {
 const (
 	headerActor       = "Fairlead-Actor"
 	headerForwardedBy = "Fairlead-Forwarded-By"
+	headerSerial      = "Fairlead-Serial" // of the caller's certificate; older releases leave it out
 )
+
+// maxSerial bounds a serial number, in hexadecimal digits.
+const maxSerial = 42
 
 // onBehalf replaces a member's own identity by the one it speaks for, if it says so.
 func (c Caller) onBehalf(header http.Header) (Caller, *Refusal) {
@@ -72,8 +102,12 @@ func (c Caller) onBehalf(header http.Header) (Caller, *Refusal) {
 	if err != nil {
 		return refuse(err.Error())
 	}
+	serial := header.Get(headerSerial)
+	if len(serial) > maxSerial || strings.Trim(serial, "0123456789abcdef") != "" {
+		return refuse("no serial number of a certificate: " + quote(serial[:min(len(serial), maxSerial)]))
+	}
 	identity.Domain = c.Identity.Domain
-	c.Identity, c.ForwardedBy = identity, by
+	c.Identity, c.ForwardedBy, c.Serial = identity, by, serial
 	return c, nil
 }
 
@@ -84,6 +118,9 @@ func forwarding(ctx context.Context, self string, caller Caller) context.Context
 	header := http.Header{}
 	header.Set(headerActor, caller.Actor())
 	header.Set(headerForwardedBy, self)
+	if caller.Serial != "" {
+		header.Set(headerSerial, caller.Serial)
+	}
 	return context.WithValue(ctx, forwardKey{}, header)
 }
 

@@ -23,6 +23,8 @@ type gate struct {
 	repeats  *pki.Repeats
 	now      func() time.Time
 	stopping context.Context // done when streams have to end
+	standing Standing
+	streams  streams
 }
 
 // options are those of every mounted handler.
@@ -46,17 +48,29 @@ func (g *gate) admit(ctx context.Context, spec connect.Spec, _ connect.Peer, hea
 	}
 	caller, refusal := connected.onBehalf(header)
 	if refusal == nil {
-		rule, known := g.table[spec.Procedure]
-		if !known {
-			rule = access{} // no roles
-		}
-		refusal = rule.admit(caller, spec.Procedure)
+		refusal = g.refuse(caller, spec.Procedure)
 	}
 	if refusal != nil {
 		g.refused(connected, spec.Procedure, refusal)
 		return nil, toConnect(refusal)
 	}
 	return WithCaller(ctx, caller), nil
+}
+
+// refuse decides by what the group says of a caller now, and by the table; nil for one that may call.
+func (g *gate) refuse(caller Caller, procedure string) *Refusal {
+	rule, known := g.table[procedure]
+	if !known {
+		rule = access{} // no roles
+	}
+	refusal := g.standing.fault(caller, procedure, g.now())
+	if refusal == nil && (!rule.newcomers || caller.ForwardedBy != "") {
+		refusal = g.standing.serving(caller, procedure)
+	}
+	if refusal == nil {
+		refusal = rule.admit(caller, procedure)
+	}
+	return refusal
 }
 
 func (g *gate) refused(caller Caller, procedure string, refusal *Refusal) {
@@ -104,6 +118,10 @@ func (g *gate) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 			cancel(&Refusal{Code: Stopped, What: "call " + procedure, Why: "this member is ending", Remedy: "ask another one"})
 		})
 		defer stop()
+		defer g.streams.begin(stream{caller, procedure, cancel})()
+		if refusal := g.refuse(caller, procedure); refusal != nil { // since it was admitted
+			return toConnect(refusal)
+		}
 		open := g.metrics.streams.WithLabelValues(procedure)
 		open.Inc()
 		defer open.Dec()

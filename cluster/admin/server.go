@@ -35,6 +35,7 @@ type ServerOptions struct {
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time // optional, time.Now
+	Standing Standing
 }
 
 // Server is the API port of a member: mutual TLS 1.3, HTTP/2 and HTTP/1.1, all services on one mux.
@@ -61,7 +62,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 		log:      o.Log,
 		mux:      http.NewServeMux(),
 		gate: &gate{
-			table: accessTable(), log: o.Log, metrics: m, repeats: pki.NewRepeats(o.Now), now: o.Now, stopping: stopping,
+			table: accessTable(), log: o.Log, metrics: m, repeats: pki.NewRepeats(o.Now), now: o.Now, stopping: stopping, standing: o.Standing,
 		},
 		stop: stop,
 	}, nil
@@ -84,7 +85,11 @@ func (s *Server) MountPage(path string, page http.Handler, roles ...pki.Role) {
 	rule := access{roles: roles}
 	s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		caller, _ := CallerFrom(r.Context())
-		if refusal := rule.admit(caller, path); refusal != nil {
+		refusal := s.gate.standing.fault(caller, path, s.gate.now())
+		if refusal == nil {
+			refusal = rule.admit(caller, path)
+		}
+		if refusal != nil {
 			s.gate.refused(caller, path, refusal)
 			http.Error(w, refusal.Error(), http.StatusForbidden)
 			return
@@ -114,6 +119,10 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 // without one are refused. Serve does it for connections with mutual TLS; whoever has requests from elsewhere calls
 // Stop at the end.
 func (s *Server) Handler() http.Handler { return s.mux }
+
+// EndStale ends the streams whose callers would be refused by now: their certificate is over or was revoked, or they serve no more. It
+// is called now and then, and when something was revoked.
+func (s *Server) EndStale() { s.gate.streams.endStale(s.gate.refuse) }
 
 // Stop ends the streams under way and those that begin later. Serve does it itself.
 func (s *Server) Stop() { s.stop() }
@@ -180,6 +189,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		caller.Identity, caller.Certificate = identity, r.TLS.PeerCertificates[0]
+		caller.Serial = pki.Serial(caller.Certificate)
 	case watched && accepted.Stranger():
 		caller.Identity = pki.Identity{Role: Nobody}
 	default:

@@ -13,10 +13,20 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// hasHost tells whether the group took a host in, and not out again.
-func (s *Service) hasHost(name string) bool {
-	_, ok := fsm.Get[*fsm.Host](s.o.Record.Read(), fsm.TableHosts, name)
-	return ok
+// stranger refuses to renew the certificate of a node or a host that the record does not know; nil for those that it does.
+func (s *Service) stranger(what string, id pki.Identity) *admin.Refusal {
+	view, known := s.o.Record.Read(), false
+	why, remedy := "the group took the host out", "enrol it anew: `fairlead pki enrol "+id.Name+" --outside`"
+	if id.Role == pki.Host {
+		_, known = fsm.Get[*fsm.Host](view, fsm.TableHosts, id.Name)
+	} else {
+		why, remedy = "the group knows no such node", "`fairlead get nodes` lists those that it does: is the Node there, and is the cluster read?"
+		_, known = fsm.Get[*fsm.Node](view, fsm.TableNodes, id.Name)
+	}
+	if known {
+		return nil
+	}
+	return &admin.Refusal{Code: admin.Forbidden, What: what, Why: why, Remedy: remedy}
 }
 
 // AdmitHost implements fairleadv1connect.EnrolServiceHandler.

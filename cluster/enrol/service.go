@@ -53,6 +53,8 @@ type Options struct {
 	ServiceAccount string
 	// Others are the other members, as far as they are known now; optional.
 	Others func() []Other
+	// Serves tells whether a member is a server of the group; optional: none is known to be.
+	Serves func(member string) bool
 	// TTL is how long certificates live. Default pki.MachineTTL.
 	TTL     time.Duration
 	Log     *slog.Logger
@@ -80,6 +82,9 @@ func New(o Options) (*Service, error) {
 	}
 	if o.ServiceAccount == "" {
 		o.ServiceAccount = DefaultServiceAccount
+	}
+	if o.Serves == nil {
+		o.Serves = func(string) bool { return false }
 	}
 	if o.Others == nil {
 		o.Others = func() []Other { return nil }
@@ -112,6 +117,9 @@ func (s *Service) Enrol(ctx context.Context, req *fairleadv1.EnrolRequest) (*fai
 			return o.Client.Enrol(ctx, req)
 		})
 	}
+	if why := s.revocations().Why(pki.Identity{Role: role, Name: req.GetNode()}, "", s.o.Now()); why != "" {
+		return nil, s.refused(callEnrol, caller, notProven(what, why))
+	}
 	// Signed before the token is spent: what fails here may be tried again with the same token. Nobody sees the
 	// certificate unless the token turns out to be good.
 	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: role, Name: req.GetNode()})
@@ -138,10 +146,8 @@ func (s *Service) Renew(ctx context.Context, req *fairleadv1.RenewRequest) (*fai
 			return o.Client.Renew(ctx, req)
 		})
 	}
-	if caller.Identity.Role == pki.Host && !s.hasHost(req.GetNode()) {
-		return nil, s.refused(callRenew, caller, &admin.Refusal{
-			Code: admin.Forbidden, What: what, Why: "the group took the host out", Remedy: "enrol it anew: `fairlead pki enrol " + req.GetNode() + " --outside`",
-		})
+	if refusal := s.stranger(what, caller.Identity); refusal != nil {
+		return nil, s.refused(callRenew, caller, refusal)
 	}
 	signed, err := s.sign(what, req.GetRequest(), pki.Request{Role: caller.Identity.Role, Name: req.GetNode()})
 	if err != nil {

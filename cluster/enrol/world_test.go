@@ -36,7 +36,9 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return &world{ca: pkitest.New(t), group: grouptest.NewGroup(t)}
+	w := &world{ca: pkitest.New(t), group: grouptest.NewGroup(t)}
+	w.group.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"}, &fsm.PutNode{ID: "n3"})
+	return w
 }
 
 // member is an API server on loopback with real certificates.

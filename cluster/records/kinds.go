@@ -101,6 +101,8 @@ func byName(name string) kind {
 	case "moves":
 		return of((*renderer).move, func(m *fsm.Move) fsm.Trail { return m.History },
 			append(hops, fsm.TableAllocations, fsm.TableRoutes, fsm.TableLeases, fsm.TableL2Advertisements)...)
+	case "revocations":
+		return of((*renderer).revocation, func(r *fsm.Revocation) fsm.Trail { return r.History })
 	case "members":
 		return of((*renderer).member, nil).foundBy(serversOf)
 	case "sources":

@@ -110,5 +110,6 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		}},
 		&fsm.PutTunnel{Host: "n1", Underlay: addr("198.51.100.1")}, &fsm.PutTunnel{Host: fsm.HostTunnel("edge-1"), Underlay: addr("198.51.100.77")}, &fsm.PutTunnel{Host: "n2", Underlay: addr("198.51.100.2")},
 		&fsm.ReleaseTunnel{Host: "n2"},
+		&fsm.Revoke{Of: "agent", Name: "n2", Before: 1_789_000_000}, &fsm.Revoke{Of: fsm.RevokedSerial, Name: "4f1a"},
 	)
 }

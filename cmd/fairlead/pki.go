@@ -23,7 +23,7 @@ func newPKI(c *cli) *cobra.Command {
 		Use:   "pki",
 		Short: "Make the CA and certificates of a group",
 	}
-	cmd.AddCommand(newPKIInit(c), newPKISigner(c), newPKIIssue(c), newPKIEnrol(c), newPKIRotate(c))
+	cmd.AddCommand(newPKIInit(c), newPKISigner(c), newPKIIssue(c), newPKIEnrol(c), newPKIRotate(c), newPKIRevoke(c), newPKIList(c))
 	return cmd
 }
 

@@ -696,6 +696,130 @@ func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{12}
 }
 
+type RevokeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A role, with the name in its certificates; or "serial", with the serial number of one in hexadecimal.
+	Of   string `protobuf:"bytes,1,opt,name=of,proto3" json:"of,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// They shall be good again. Of a role, those that were issued before stay revoked.
+	Undo bool `protobuf:"varint,3,opt,name=undo,proto3" json:"undo,omitempty"`
+	// With undo: those that were issued before are good, too.
+	All bool `protobuf:"varint,4,opt,name=all,proto3" json:"all,omitempty"`
+	// Revoke also what the group needs: a member that is one.
+	Force         bool   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeRequest) Reset() {
+	*x = RevokeRequest{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeRequest) ProtoMessage() {}
+
+func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
+func (*RevokeRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RevokeRequest) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *RevokeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RevokeRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *RevokeRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *RevokeRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *RevokeRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type RevokeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeResponse) Reset() {
+	*x = RevokeResponse{}
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeResponse) ProtoMessage() {}
+
+func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_enrol_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
+func (*RevokeResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_enrol_proto_rawDescGZIP(), []int{14}
+}
+
 var File_fairlead_v1_enrol_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_enrol_proto_rawDesc = "" +
@@ -735,7 +859,15 @@ const file_fairlead_v1_enrol_proto_rawDesc = "" +
 	"\x11AdmitHostResponse\"'\n" +
 	"\x11RemoveHostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12RemoveHostResponse2\xbb\x03\n" +
+	"\x12RemoveHostResponse\"\x87\x01\n" +
+	"\rRevokeRequest\x12\x0e\n" +
+	"\x02of\x18\x01 \x01(\tR\x02of\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04undo\x18\x03 \x01(\bR\x04undo\x12\x10\n" +
+	"\x03all\x18\x04 \x01(\bR\x03all\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x10\n" +
+	"\x0eRevokeResponse2\xfe\x03\n" +
 	"\fEnrolService\x12>\n" +
 	"\x05Enrol\x12\x19.fairlead.v1.EnrolRequest\x1a\x1a.fairlead.v1.EnrolResponse\x12>\n" +
 	"\x05Renew\x12\x19.fairlead.v1.RenewRequest\x1a\x1a.fairlead.v1.RenewResponse\x12P\n" +
@@ -743,7 +875,8 @@ const file_fairlead_v1_enrol_proto_rawDesc = "" +
 	"\x05Offer\x12\x19.fairlead.v1.OfferRequest\x1a\x1a.fairlead.v1.OfferResponse\x12J\n" +
 	"\tAdmitHost\x12\x1d.fairlead.v1.AdmitHostRequest\x1a\x1e.fairlead.v1.AdmitHostResponse\x12M\n" +
 	"\n" +
-	"RemoveHost\x12\x1e.fairlead.v1.RemoveHostRequest\x1a\x1f.fairlead.v1.RemoveHostResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"RemoveHost\x12\x1e.fairlead.v1.RemoveHostRequest\x1a\x1f.fairlead.v1.RemoveHostResponse\x12A\n" +
+	"\x06Revoke\x12\x1a.fairlead.v1.RevokeRequest\x1a\x1b.fairlead.v1.RevokeResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_enrol_proto_rawDescOnce sync.Once
@@ -757,7 +890,7 @@ func file_fairlead_v1_enrol_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_enrol_proto_rawDescData
 }
 
-var file_fairlead_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_fairlead_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_fairlead_v1_enrol_proto_goTypes = []any{
 	(*EnrolRequest)(nil),        // 0: fairlead.v1.EnrolRequest
 	(*EnrolResponse)(nil),       // 1: fairlead.v1.EnrolResponse
@@ -772,6 +905,8 @@ var file_fairlead_v1_enrol_proto_goTypes = []any{
 	(*AdmitHostResponse)(nil),   // 10: fairlead.v1.AdmitHostResponse
 	(*RemoveHostRequest)(nil),   // 11: fairlead.v1.RemoveHostRequest
 	(*RemoveHostResponse)(nil),  // 12: fairlead.v1.RemoveHostResponse
+	(*RevokeRequest)(nil),       // 13: fairlead.v1.RevokeRequest
+	(*RevokeResponse)(nil),      // 14: fairlead.v1.RevokeResponse
 }
 var file_fairlead_v1_enrol_proto_depIdxs = []int32{
 	6,  // 0: fairlead.v1.EnrolResponse.certificate:type_name -> fairlead.v1.SignedCertificate
@@ -783,14 +918,16 @@ var file_fairlead_v1_enrol_proto_depIdxs = []int32{
 	7,  // 6: fairlead.v1.EnrolService.Offer:input_type -> fairlead.v1.OfferRequest
 	9,  // 7: fairlead.v1.EnrolService.AdmitHost:input_type -> fairlead.v1.AdmitHostRequest
 	11, // 8: fairlead.v1.EnrolService.RemoveHost:input_type -> fairlead.v1.RemoveHostRequest
-	1,  // 9: fairlead.v1.EnrolService.Enrol:output_type -> fairlead.v1.EnrolResponse
-	3,  // 10: fairlead.v1.EnrolService.Renew:output_type -> fairlead.v1.RenewResponse
-	5,  // 11: fairlead.v1.EnrolService.RenewMember:output_type -> fairlead.v1.RenewMemberResponse
-	8,  // 12: fairlead.v1.EnrolService.Offer:output_type -> fairlead.v1.OfferResponse
-	10, // 13: fairlead.v1.EnrolService.AdmitHost:output_type -> fairlead.v1.AdmitHostResponse
-	12, // 14: fairlead.v1.EnrolService.RemoveHost:output_type -> fairlead.v1.RemoveHostResponse
-	9,  // [9:15] is the sub-list for method output_type
-	3,  // [3:9] is the sub-list for method input_type
+	13, // 9: fairlead.v1.EnrolService.Revoke:input_type -> fairlead.v1.RevokeRequest
+	1,  // 10: fairlead.v1.EnrolService.Enrol:output_type -> fairlead.v1.EnrolResponse
+	3,  // 11: fairlead.v1.EnrolService.Renew:output_type -> fairlead.v1.RenewResponse
+	5,  // 12: fairlead.v1.EnrolService.RenewMember:output_type -> fairlead.v1.RenewMemberResponse
+	8,  // 13: fairlead.v1.EnrolService.Offer:output_type -> fairlead.v1.OfferResponse
+	10, // 14: fairlead.v1.EnrolService.AdmitHost:output_type -> fairlead.v1.AdmitHostResponse
+	12, // 15: fairlead.v1.EnrolService.RemoveHost:output_type -> fairlead.v1.RemoveHostResponse
+	14, // 16: fairlead.v1.EnrolService.Revoke:output_type -> fairlead.v1.RevokeResponse
+	10, // [10:17] is the sub-list for method output_type
+	3,  // [3:10] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name
 	3,  // [3:3] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
@@ -811,7 +948,7 @@ func file_fairlead_v1_enrol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_enrol_proto_rawDesc), len(file_fairlead_v1_enrol_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -71,7 +71,7 @@ func (n *network) openIdentity() (err error) {
 	if err != nil {
 		return err
 	}
-	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Strangers: &pki.Strangers{}}
+	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Strangers: &pki.Strangers{}, Revoked: n.Revoked, Clients: &pki.Clients{}}
 	n.peers = admin.NewPeers(n.endpoint, n.dial)
 	return nil
 }
@@ -100,7 +100,7 @@ func listen(field, address string) (net.Listener, error) {
 
 func (n *network) openRaft() (err error) {
 	n.raft, err = transport.Listen(transport.Options{
-		Listener: n.listeners.Raft, Advertise: n.Config.Advertise.Raft, Server: n.endpoint.Server(pki.Raft), Log: n.Log,
+		Listener: pki.Wrap(n.listeners.Raft), Advertise: n.Config.Advertise.Raft, Server: n.endpoint.Server(pki.Raft), Log: n.Log,
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return n.endpoint.Dial(ctx, n.dial, pki.Raft, address)
 		},

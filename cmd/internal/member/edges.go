@@ -73,6 +73,7 @@ type Tuning struct {
 type NetworkOptions struct {
 	Config  config.Controller
 	Self    pki.Self // what the member belongs to, for handshakes
+	Revoked pki.Revoked
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }

@@ -24,7 +24,7 @@ const signerEndsSoon = 90 * 24 * time.Hour
 func (m *Member) openEnrolment() error {
 	o := enrol.Options{
 		Member: m.config.Name, Record: m.state, Proposer: m.node, ServiceAccount: m.config.Enrolment.ServiceAccount,
-		Others: m.otherSigners, Log: m.log, Metrics: m.registry, Now: time.Now,
+		Others: m.otherSigners, Serves: m.node.Serves, Log: m.log, Metrics: m.registry, Now: time.Now,
 	}
 	var authority *pki.Authority
 	if key := m.config.TLS.CAKey; key != "" {

@@ -120,7 +120,7 @@ func (m *Member) narrow() {
 
 // openNetwork has this member listen, and opens its ways to the others.
 func (m *Member) openNetwork() (err error) {
-	m.network, err = m.edges.Network(NetworkOptions{Config: m.config, Self: m.belonging.self, Log: m.log, Metrics: m.registry})
+	m.network, err = m.edges.Network(NetworkOptions{Config: m.config, Self: m.belonging.self, Revoked: enrol.Revocations{Record: m.state}.Why, Log: m.log, Metrics: m.registry})
 	if err != nil {
 		return err
 	}

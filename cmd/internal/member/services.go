@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/probes"
 	"fairlead.io/fairlead/cluster/records"
@@ -34,7 +35,10 @@ func (m *Member) openServices() (err error) {
 		return err
 	}
 	m.node.WhileLeader(m.work.lead)
-	m.server, err = admin.NewServer(admin.ServerOptions{Endpoint: m.network.Endpoint, Log: m.log, Metrics: m.registry, Now: time.Now})
+	m.server, err = admin.NewServer(admin.ServerOptions{
+		Endpoint: m.network.Endpoint, Log: m.log, Metrics: m.registry, Now: time.Now,
+		Standing: admin.Standing{Revoked: enrol.Revocations{Record: m.state}.Why, Serves: m.node.Serves},
+	})
 	if err != nil {
 		return err
 	}

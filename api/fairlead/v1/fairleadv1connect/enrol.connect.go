@@ -48,6 +48,8 @@ const (
 	EnrolServiceAdmitHostProcedure = "/fairlead.v1.EnrolService/AdmitHost"
 	// EnrolServiceRemoveHostProcedure is the fully-qualified name of the EnrolService's RemoveHost RPC.
 	EnrolServiceRemoveHostProcedure = "/fairlead.v1.EnrolService/RemoveHost"
+	// EnrolServiceRevokeProcedure is the fully-qualified name of the EnrolService's Revoke RPC.
+	EnrolServiceRevokeProcedure = "/fairlead.v1.EnrolService/Revoke"
 )
 
 // EnrolServiceClient is a client for the fairlead.v1.EnrolService service.
@@ -68,6 +70,8 @@ type EnrolServiceClient interface {
 	// RemoveHost takes a host out: it is served no more, its certificate is not renewed, and tokens that were offered for it end.
 	// Only operators may call it.
 	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
+	// Revoke makes certificates good for nothing, or takes that back: one, or all that somebody has in a role. Only operators may call it.
+	Revoke(context.Context, *v1.RevokeRequest) (*v1.RevokeResponse, error)
 }
 
 // NewEnrolServiceClient constructs a client for the fairlead.v1.EnrolService service. By default,
@@ -117,6 +121,12 @@ func NewEnrolServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(enrolServiceMethods.ByName("RemoveHost")),
 			connect.WithClientOptions(opts...),
 		),
+		revoke: connect.NewClient[v1.RevokeRequest, v1.RevokeResponse](
+			httpClient,
+			baseURL+EnrolServiceRevokeProcedure,
+			connect.WithSchema(enrolServiceMethods.ByName("Revoke")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -128,6 +138,7 @@ type enrolServiceClient struct {
 	offer       *connect.Client[v1.OfferRequest, v1.OfferResponse]
 	admitHost   *connect.Client[v1.AdmitHostRequest, v1.AdmitHostResponse]
 	removeHost  *connect.Client[v1.RemoveHostRequest, v1.RemoveHostResponse]
+	revoke      *connect.Client[v1.RevokeRequest, v1.RevokeResponse]
 }
 
 // Enrol calls fairlead.v1.EnrolService.Enrol.
@@ -184,6 +195,15 @@ func (c *enrolServiceClient) RemoveHost(ctx context.Context, req *v1.RemoveHostR
 	return nil, err
 }
 
+// Revoke calls fairlead.v1.EnrolService.Revoke.
+func (c *enrolServiceClient) Revoke(ctx context.Context, req *v1.RevokeRequest) (*v1.RevokeResponse, error) {
+	response, err := c.revoke.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // EnrolServiceHandler is an implementation of the fairlead.v1.EnrolService service.
 type EnrolServiceHandler interface {
 	// Enrol gives the agent of a node its certificate. It is the one call that needs no certificate: the node is proven
@@ -202,6 +222,8 @@ type EnrolServiceHandler interface {
 	// RemoveHost takes a host out: it is served no more, its certificate is not renewed, and tokens that were offered for it end.
 	// Only operators may call it.
 	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
+	// Revoke makes certificates good for nothing, or takes that back: one, or all that somebody has in a role. Only operators may call it.
+	Revoke(context.Context, *v1.RevokeRequest) (*v1.RevokeResponse, error)
 }
 
 // NewEnrolServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -247,6 +269,12 @@ func NewEnrolServiceHandler(svc EnrolServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(enrolServiceMethods.ByName("RemoveHost")),
 		connect.WithHandlerOptions(opts...),
 	)
+	enrolServiceRevokeHandler := connect.NewUnaryHandlerSimple(
+		EnrolServiceRevokeProcedure,
+		svc.Revoke,
+		connect.WithSchema(enrolServiceMethods.ByName("Revoke")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.EnrolService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case EnrolServiceEnrolProcedure:
@@ -261,6 +289,8 @@ func NewEnrolServiceHandler(svc EnrolServiceHandler, opts ...connect.HandlerOpti
 			enrolServiceAdmitHostHandler.ServeHTTP(w, r)
 		case EnrolServiceRemoveHostProcedure:
 			enrolServiceRemoveHostHandler.ServeHTTP(w, r)
+		case EnrolServiceRevokeProcedure:
+			enrolServiceRevokeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -292,4 +322,8 @@ func (UnimplementedEnrolServiceHandler) AdmitHost(context.Context, *v1.AdmitHost
 
 func (UnimplementedEnrolServiceHandler) RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.EnrolService.RemoveHost is not implemented"))
+}
+
+func (UnimplementedEnrolServiceHandler) Revoke(context.Context, *v1.RevokeRequest) (*v1.RevokeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.EnrolService.Revoke is not implemented"))
 }
