@@ -84,6 +84,34 @@ func (o *Operator) Remove(server string, force bool, then func(error)) {
 		&fairleadv1.RemoveRequest{Server: server, Force: force, Reason: "simulated"}, &fairleadv1.RemoveResponse{}, then)
 }
 
+// For how long an operator looks whether a member that was removed is to be added again, and how often: the removal itself may still be
+// under way when its machine starts anew.
+const (
+	readmitWithin = 30 * time.Second
+	readmitEvery  = time.Second
+)
+
+// Readmit adds a member again that was removed and has started with an empty disk; what it is called as a server it says itself.
+func (o *Operator) Readmit(name, address string) { o.readmit(name, address, readmitWithin) }
+
+func (o *Operator) readmit(name, address string, left time.Duration) {
+	if left <= 0 {
+		return
+	}
+	o.g.o.World.After(readmitEvery, func() { o.readmit(name, address, left-readmitEvery) })
+	if !o.g.founded() {
+		return
+	}
+	if _, removed := o.g.o.Record().Revoked(fsm.RevokedMembership, name); !removed {
+		return
+	}
+	o.Status(name, true, func(answer *fairleadv1.StatusResponse, err error) {
+		if err == nil {
+			o.Add(&fairleadv1.AddRequest{Name: name, ServerId: answer.GetAnsweredBy(), Address: address, Reason: "simulated"}, nil)
+		}
+	})
+}
+
 // Snapshot has the leader shorten its log.
 func (o *Operator) Snapshot(then func(error)) {
 	o.ask("snapshot", fairleadv1connect.RaftServiceSnapshotProcedure,

@@ -5,6 +5,7 @@ package fault
 import (
 	"time"
 
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
@@ -35,7 +36,7 @@ func groupKinds() []Kind {
 			},
 		},
 		{
-			Name: "remove", Text: "an operator takes a member out of the group; it comes back with an empty disk at the end",
+			Name: "remove", Text: "an operator takes a member out of the group, and adds it again at the end, when it starts with an empty disk",
 			Weight: 3, Least: 4 * time.Second, Most: 12 * time.Second, On: members, Loses: true, Excuses: onThem,
 			Draw: func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, 1) },
 			Begin: func(b *Backstage, f Fault) func() {
@@ -45,6 +46,7 @@ func groupKinds() []Kind {
 				return func() {
 					for _, name := range f.On {
 						b.renew(f, name)
+						b.Group().Operator().Readmit(name, name+":"+start.RaftPort)
 					}
 				}
 			},

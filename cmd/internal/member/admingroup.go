@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"fairlead.io/fairlead/cluster"
@@ -70,15 +71,36 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 	return m
 }
 
-func (g *adminGroup) AddVoter(ctx context.Context, s admin.Member, _ admin.Change) error {
-	if err := g.node.Add(ctx, s.ID, s.Address); err != nil {
-		return refusal("add "+s.ID, err)
+func (g *adminGroup) AddVoter(ctx context.Context, s admin.Member, change admin.Change) error {
+	if err := g.AddNonvoter(ctx, s, change); err != nil {
+		return err
 	}
 	return refusal("promote "+s.ID, g.node.Promote(ctx, s.ID))
 }
 
-func (g *adminGroup) AddNonvoter(ctx context.Context, s admin.Member, _ admin.Change) error {
-	return refusal("add "+s.ID, g.node.Add(ctx, s.ID, s.Address))
+// AddNonvoter takes a server in. Its member may join again by itself from then on, if it was removed: with an empty disk, say.
+func (g *adminGroup) AddNonvoter(ctx context.Context, s admin.Member, change admin.Change) error {
+	if err := g.node.Add(ctx, s.ID, s.Address); err != nil {
+		return refusal("add "+s.ID, err)
+	}
+	return g.mayJoin(ctx, cluster.NameOf(s.ID), change)
+}
+
+// mayJoin takes back that a member was removed, if it was.
+func (g *adminGroup) mayJoin(ctx context.Context, member string, change admin.Change) error {
+	if _, removed := g.state.Read().Revoked(fsm.RevokedMembership, member); !removed {
+		return nil
+	}
+	return propose(ctx, g.node, change, "let "+member+" join again", &fsm.EndRevocation{Of: fsm.RevokedMembership, Name: member})
+}
+
+// mayNotJoin commits that a member was removed, before it is: its machine would come back at once, as a new server. Members of
+// format 1 cannot read it.
+func (g *adminGroup) mayNotJoin(ctx context.Context, member string, change admin.Change) error {
+	if _, _, format := g.state.Identity(); format < fsm.FormatRevocations {
+		return nil
+	}
+	return propose(ctx, g.node, change, "keep "+member+" from joining again", &fsm.Revoke{Of: fsm.RevokedMembership, Name: member})
 }
 
 func (g *adminGroup) Demote(ctx context.Context, id string, change admin.Change) error {
@@ -88,7 +110,20 @@ func (g *adminGroup) Demote(ctx context.Context, id string, change admin.Change)
 // Remove takes a server out of the configuration. The record names it until no switch can hold a path of it: until it
 // took leave (leave.go), or for as long as switches keep paths of a lost session (cluster/leader).
 func (g *adminGroup) Remove(ctx context.Context, id string, change admin.Change) error {
-	return voteRefusal("remove "+id, g.node.Remove(ctx, id, change.Force))
+	member := cluster.NameOf(id)
+	others := slices.ContainsFunc(g.node.Peers(), func(p cluster.PeerStatus) bool { return p.Name == member && p.ID != id })
+	if !others { // of two servers of a member one may go
+		if err := g.mayNotJoin(ctx, member, change); err != nil {
+			return err
+		}
+	}
+	err := g.node.Remove(ctx, id, change.Force)
+	if err != nil && !others && !errors.Is(err, cluster.ErrUnknownOutcome) {
+		if undone := g.mayJoin(ctx, member, change); undone != nil {
+			err = errors.Join(err, undone)
+		}
+	}
+	return voteRefusal("remove "+id, err)
 }
 
 func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) error {

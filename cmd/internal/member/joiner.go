@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -42,6 +43,9 @@ func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error
 			Remedy: "upgrade that member",
 		}
 	}
+	if refusal := j.barred(r); refusal != nil {
+		return admin.Joined{}, refusal
+	}
 	err := j.node.Admit(ctx, cluster.JoinRequest{ServerID: r.ID, Address: r.Address, Last: fsm.Index(r.Last)})
 	if err != nil {
 		return admin.Joined{}, refusal("join "+r.ID, err)
@@ -49,6 +53,23 @@ func (j *joiner) Join(ctx context.Context, r admin.Joining) (admin.Joined, error
 	group, epoch, _ := j.state.Identity()
 	leader, _ := j.node.Leader()
 	return admin.Joined{Group: string(group), Epoch: uint64(epoch), Leader: leader.Name}, nil
+}
+
+// barred refuses a server of a member that an operator removed, unless it was added since. One that belonged before is told
+// by Admit that it never will again.
+func (j *joiner) barred(r admin.Joining) error {
+	if _, removed := j.state.Read().Revoked(fsm.RevokedMembership, r.Name); !removed || r.Last > 0 || j.has(r.ID) {
+		return nil
+	}
+	return &admin.Refusal{
+		Code: admin.NotReady, What: "join " + r.ID, Why: "member " + r.Name + " was removed from the group: `fairlead pki list` shows by whom",
+		Remedy: "if it shall be one again: `fairlead raft add " + r.ID + " " + r.Address + "`",
+	}
+}
+
+// has tells whether a server is in the newest configuration.
+func (j *joiner) has(id string) bool {
+	return slices.ContainsFunc(j.node.Peers(), func(p cluster.PeerStatus) bool { return p.ID == id })
 }
 
 // Report answers with the committed format. What a member says of itself it proposes (report.go), so that it is

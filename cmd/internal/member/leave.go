@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -87,7 +86,7 @@ func (j *joiner) Leave(ctx context.Context, server admin.Member) error {
 	if j.node.LeadingTerm() == 0 {
 		return refusal(what, cluster.ErrNotLeader)
 	}
-	if slices.ContainsFunc(j.node.Peers(), func(p cluster.PeerStatus) bool { return p.ID == server.ID }) {
+	if j.has(server.ID) {
 		return &admin.Refusal{Code: admin.Invalid, What: what, Why: "it belongs to the group", Remedy: "remove it first: `fairlead raft remove`"}
 	}
 	return propose(ctx, j.node, admin.Change{Actor: "member/" + server.Name, Reason: "removed, and on no switch any more"}, what,

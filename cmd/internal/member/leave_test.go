@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,4 +133,39 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 		t.Fatal("it does not end")
 	}
 	testkit.Until(t, "it is forgotten", func() bool { return known(both[leader]) == 1 })
+
+	// Its machine comes back with an empty disk, as a new server: it is none of the group until an operator adds it.
+	i := slices.IndexFunc(members, func(m config.Member) bool { return m.Name == other })
+	if err := os.RemoveAll(filepath.Join(dir, other)); err != nil {
+		t.Fatal(err)
+	}
+	again := open(members[i])
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- again.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	operator := w.client(leader+":7443", caller(pki.Operator, "alice", self))
+	status, err := w.client(other+":7443", caller(pki.Operator, "alice", self)).Raft.Status(t.Context(), &fairleadv1.StatusRequest{Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asMember := w.client(leader+":7443", caller(pki.Member, other, self))
+	join := &fairleadv1.JoinRequest{Name: other, ServerId: status.GetAnsweredBy(), Address: members[i].Raft, ApiAddress: members[i].API, Format: fsm.NewestFormat}
+	if _, err := asMember.Join.Join(t.Context(), join); !errors.Is(err, admin.NotReady) || !strings.Contains(err.Error(), "`fairlead raft add "+status.GetAnsweredBy()) {
+		t.Fatalf("it asks to join: %v", err)
+	}
+	if _, err := asMember.Record.CheckLeader(t.Context(), &fairleadv1.CheckLeaderRequest{}); !errors.Is(err, admin.Forbidden) {
+		t.Errorf("it asks as a member: %v", err)
+	}
+	testkit.Until(t, "it is added", func() bool {
+		_, err := operator.Raft.Add(t.Context(), &fairleadv1.AddRequest{Name: other, ServerId: status.GetAnsweredBy(), Address: members[i].Raft, ApiAddress: members[i].API})
+		return err == nil
+	})
+	if _, err := asMember.Join.Join(t.Context(), join); err != nil {
+		t.Errorf("it belongs, and asks again: %v", err)
+	}
+	testkit.Until(t, "it is known again", func() bool { return known(both[leader]) == 2 })
+	if n := fsm.List[*fsm.Revocation](both[leader].Record().Read(), fsm.TableRevocations); len(n) != 0 {
+		t.Errorf("still revoked: %+v", n[0])
+	}
 }
