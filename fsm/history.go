@@ -2,6 +2,8 @@
 
 package fsm
 
+import "strings"
+
 // Transition is one step in the life of a record, kept for `describe` and `why`. At is for people: no guard
 // ever compares it.
 type Transition struct {
@@ -17,6 +19,12 @@ type Cause struct {
 	Term   uint64 `pb:"2" json:"term"`
 	Actor  string `pb:"4" json:"actor"`
 	Reason string `pb:"5" json:"reason,omitempty"`
+}
+
+// Who is the actor, without the certificate that proved it and the member that handed it on, which follow in parentheses.
+func (c Cause) Who() string {
+	who, _, _ := strings.Cut(c.Actor, " (")
+	return who
 }
 
 // By gives the cause of a step, empty where nothing is known of it.

@@ -59,7 +59,7 @@ func TestFinalizeWaitsForThoseWhoDoNotSayWhatTheyRun(t *testing.T) {
 	if _, err := alice.Raft.Finalize(w.ctx(), &fairleadv1.FinalizeRequest{Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"m1: finalize for operator/alice (), force"}; !slices.Equal(w.group.history(), want) {
+	if want := []string{"m1: finalize for operator/alice (certificate N) (), force"}; !slices.Equal(w.group.history(), want) {
 		t.Errorf("%v", w.group.history())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,9 @@ func (v *memberView) Status(context.Context) (admin.Status, error) {
 	return status, nil
 }
 
+// serial is what is another one in each run.
+var serial = regexp.MustCompile(`certificate [0-9a-f]+`)
+
 // do carries a change out if this member leads.
 func (v *memberView) do(what string, change admin.Change, how func(*sharedGroup)) error {
 	v.group.mu.Lock()
@@ -99,7 +103,7 @@ func (v *memberView) do(what string, change admin.Change, how func(*sharedGroup)
 	}
 	how(v.group)
 	v.group.index++
-	entry := fmt.Sprintf("%s: %s for %s (%s)", v.Self().Name, what, change.Actor, change.Reason)
+	entry := fmt.Sprintf("%s: %s for %s (%s)", v.Self().Name, what, serial.ReplaceAllString(change.Actor, "certificate N"), change.Reason)
 	if change.Force {
 		entry += ", force"
 	}

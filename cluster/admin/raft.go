@@ -225,5 +225,5 @@ func changeOf(caller Caller, req interface {
 	GetForce() bool
 	GetReason() string
 }) Change {
-	return Change{Actor: caller.Actor(), Reason: req.GetReason(), Force: req.GetForce()}
+	return Change{Actor: caller.Signature(), Reason: req.GetReason(), Force: req.GetForce()}
 }

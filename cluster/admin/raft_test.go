@@ -55,14 +55,14 @@ func TestFollowersHandOnToTheLeaderWithTheActor(t *testing.T) {
 		t.Errorf("snapshot at the new leader: %v", err)
 	}
 	want := []string{
-		"m1: add non-voter m5-x for operator/alice (more)",
-		"m1: add voter m4-x for operator/alice ()",
-		"m1: demote m4-x for operator/alice ()",
-		"m1: remove m4-x for operator/alice (old), force",
-		"m1: snapshot for operator/alice ()",
-		"m1: finalize for operator/alice (), force",
-		"m1: transfer to m2-x for operator/alice ()",
-		"m2: snapshot for operator/alice ()",
+		"m1: add non-voter m5-x for operator/alice (certificate N, by way of m3) (more)",
+		"m1: add voter m4-x for operator/alice (certificate N, by way of m3) ()",
+		"m1: demote m4-x for operator/alice (certificate N, by way of m3) ()",
+		"m1: remove m4-x for operator/alice (certificate N, by way of m3) (old), force",
+		"m1: snapshot for operator/alice (certificate N, by way of m3) ()",
+		"m1: finalize for operator/alice (certificate N, by way of m3) (), force",
+		"m1: transfer to m2-x for operator/alice (certificate N, by way of m3) ()",
+		"m2: snapshot for operator/alice (certificate N, by way of m3) ()",
 	}
 	if got := w.group.history(); !slices.Equal(got, want) {
 		t.Fatalf("done:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -54,7 +54,7 @@ func (s *Service) changeHost(ctx context.Context, what string, c fsm.Command, re
 		}
 	}
 	caller, _ := admin.CallerFrom(ctx)
-	err := s.propose(ctx, caller.Actor(), "host", c)
+	err := s.propose(ctx, caller.Signature(), "host", c)
 	switch refused := (*fsm.OutcomeError)(nil); {
 	case err == nil:
 		s.o.Log.Info("hosts changed", "what", what, "identity", caller.Actor())

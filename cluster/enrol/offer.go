@@ -32,7 +32,7 @@ func (s *Service) Offer(ctx context.Context, req *fairleadv1.OfferRequest) (*fai
 	case len(fsm.List[*fsm.Enrolment](s.o.Record.Read(), fsm.TableEnrolments)) >= maxOffers:
 		err = &admin.Refusal{Code: admin.Busy, What: what, Why: fmt.Sprintf("%d tokens are offered already", maxOffers), Remedy: "wait until some are over"}
 	default:
-		err = s.propose(ctx, caller.Actor(), "pki enrol", &fsm.PutEnrolment{
+		err = s.propose(ctx, caller.Signature(), "pki enrol", &fsm.PutEnrolment{
 			ID: fsm.EnrolmentID(req.GetTokenSha256()), Node: fsm.NodeID(req.GetNode()), TTL: ttl, Outside: req.GetOutside(),
 		})
 		if refused := (*fsm.OutcomeError)(nil); errors.As(err, &refused) {

@@ -127,7 +127,7 @@ func movedBy(record *fsm.View, id fsm.ServiceID) Reason {
 		return Reason{}
 	}
 	last := m.History[len(m.History)-1] // every command on it leaves a step
-	text := fmt.Sprintf("%s moved it to node %s at %s", last.By().Actor, m.Node, time.UnixMilli(last.AtUnixMilli).UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s moved it to node %s at %s", last.By().Who(), m.Node, time.UnixMilli(last.AtUnixMilli).UTC().Format(time.RFC3339))
 	if last.By().Reason != "" {
 		text += ": " + last.By().Reason
 	}

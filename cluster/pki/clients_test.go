@@ -100,7 +100,9 @@ func TestNobodyConnectsToARevokedMember(t *testing.T) {
 	server := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})), Self: belongs("g1", 1)}, pki.API)
 	client := &pki.Endpoint{
 		Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m2"})), Self: belongs("g1", 1),
-		Revoked: func(id pki.Identity, _ string, _ time.Time) string { return map[string]string{"m1": "revoked"}[id.Name] },
+		Revoked: func(id pki.Identity, _ string, _ time.Time) string {
+			return map[string]string{"m1": "revoked"}[id.Name]
+		},
 	}
 	if _, err := server.connect(t, client, pki.API); err == nil {
 		t.Error("connected")

@@ -22,6 +22,11 @@ func (s *Service) Propose(ctx context.Context, req *fairleadv1.ProposeRequest) (
 	if err != nil {
 		return nil, &admin.Refusal{Code: admin.Invalid, What: what, Why: err.Error(), Remedy: "run releases that know each other on all members"}
 	}
+	if caller, ok := admin.CallerFrom(ctx); ok {
+		for i := range proposals {
+			proposals[i].Actor = byWayOf(caller, proposals[i].Actor)
+		}
+	}
 	term := s.o.Leader.LeadingTerm()
 	outcomes, err := s.o.Leader.ProposeLocal(ctx, urgency(req.GetLane()), proposals...)
 	if err != nil {
@@ -36,6 +41,14 @@ func (s *Service) Propose(ctx context.Context, req *fairleadv1.ProposeRequest) (
 		out.Outcomes = append(out.Outcomes, b)
 	}
 	return out, nil
+}
+
+// byWayOf has histories tell which member handed a proposal on of somebody else: the leader has only its word for who that was.
+func byWayOf(caller admin.Caller, actor string) string {
+	if actor == caller.Actor() {
+		return actor
+	}
+	return actor + " (by way of " + caller.Identity.Name + ")"
 }
 
 // decode reads proposals, all of this group's present epoch.

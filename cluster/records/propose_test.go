@@ -45,7 +45,7 @@ func TestForwardCarriesProposalsAndOutcomes(t *testing.T) {
 		}
 	}
 	n, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, "n1")
-	if h := n.History[0]; h.By().Actor != "operator/bob" || h.By().Reason != "because" || h.AtUnixMilli != 7 {
+	if h := n.History[0]; h.By().Actor != "operator/bob (by way of m2)" || h.By().Reason != "because" || h.AtUnixMilli != 7 {
 		t.Errorf("history %+v", h)
 	}
 }

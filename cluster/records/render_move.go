@@ -13,7 +13,7 @@ import (
 func (r *renderer) move(m *fsm.Move) any {
 	last := m.History[len(m.History)-1] // every command on it leaves a step
 	doc := records.Move{
-		Name: string(m.Service), Node: string(m.Node), Since: revision(m.Since), Time: stamp(last.AtUnixMilli), By: last.By().Actor, Reason: last.By().Reason,
+		Name: string(m.Service), Node: string(m.Node), Since: revision(m.Since), Time: stamp(last.AtUnixMilli), By: last.By().Who(), Reason: last.By().Reason,
 		Left: []records.DrainLeft{},
 	}
 	owned := slices.DeleteFunc(r.view.Addresses(m.Service), func(a *fsm.Allocation) bool { return a.Releasing })

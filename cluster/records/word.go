@@ -88,7 +88,7 @@ func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.C
 // commit has the group decide on an operator's word, and gives what the record made of it.
 func (s *Service) commit(ctx context.Context, what, reason string, c fsm.Command) (fsm.Outcome, error) {
 	caller, _ := admin.CallerFrom(ctx)
-	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Actor(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
+	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Signature(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
 	if err != nil {
 		return fsm.Outcome{}, remote(what, err)
 	}
