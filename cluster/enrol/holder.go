@@ -25,6 +25,8 @@ type HolderOptions struct {
 	Renew  Ask
 	// Enrol is another way once the certificate has expired; optional.
 	Enrol   Ask
+	// Renewed is called after each renewal; optional. Connections that are made from then on show the new certificate.
+	Renewed func()
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional
 }
@@ -98,6 +100,9 @@ func (h *Holder) renew(ctx context.Context, expired bool) error {
 		return err
 	}
 	h.renewals.WithLabelValues("renewed").Inc()
+	if h.o.Renewed != nil {
+		h.o.Renewed()
+	}
 	h.o.Log.Info("certificate renewed", "not_after", h.o.Source.Material().Certificate.Leaf.NotAfter)
 	return nil
 }

@@ -28,11 +28,20 @@ func (e *Endpoint) Dial(ctx context.Context, dial DialFunc, port Port, address s
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", address, err)
 	}
-	conn := tls.Client(plain, config)
+	var own *tls.Certificate
+	if get := config.GetClientCertificate; get != nil {
+		config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (cert *tls.Certificate, err error) {
+			own, err = get(r)
+			return own, err
+		}
+	}
+	below := &dialed{Conn: plain}
+	conn := tls.Client(below, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = plain.Close() // of no use any more, and why is known
 		return nil, fmt.Errorf("connect to %s: %w", address, Explain(err))
 	}
+	e.endWith(below, own, conn.ConnectionState().PeerCertificates[0])
 	return conn, nil
 }
 

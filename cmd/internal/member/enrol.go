@@ -68,7 +68,7 @@ func (m *Member) holdCertificate(authority *pki.Authority) (err error) {
 	}
 	m.registry.MustRegister(pki.ExpiryGauge(source))
 	m.holder, err = enrol.NewHolder(enrol.HolderOptions{
-		Files: m.network.Files, Source: source, Renew: renew, Enrol: again, Log: m.log, Metrics: m.registry,
+		Files: m.network.Files, Source: source, Renew: renew, Enrol: again, Renewed: m.clients.Close, Log: m.log, Metrics: m.registry,
 	})
 	return err
 }
