@@ -24,7 +24,7 @@ type HolderOptions struct {
 	Source *pki.Source // of Files
 	Renew  Ask
 	// Enrol is another way once the certificate has expired; optional.
-	Enrol   Ask
+	Enrol Ask
 	// Renewed is called after each renewal; optional. Connections that are made from then on show the new certificate.
 	Renewed func()
 	Log     *slog.Logger
