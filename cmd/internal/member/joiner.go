@@ -62,8 +62,9 @@ func (j *joiner) barred(r admin.Joining) error {
 		return nil
 	}
 	return &admin.Refusal{
-		Code: admin.NotReady, What: "join " + r.ID, Why: "member " + r.Name + " was removed from the group: `fairlead pki list` shows by whom",
-		Remedy: "if it shall be one again: `fairlead raft add " + r.ID + " " + r.Address + "`",
+		// All of it is in why: that is what its log tells (clusterError).
+		Code: admin.NotReady, What: "join " + r.ID, Why: "an operator removed member " + r.Name + " from the group, and it comes back by `fairlead raft add " +
+			r.ID + " " + r.Address + " --api-address " + r.APIAddress + "` alone",
 	}
 }
 
