@@ -32,7 +32,7 @@ func FuzzMessages(f *testing.F) {
 			families[wire.RF_IPv4_UC], families[wire.RF_IPv6_UC] = wire.BGP_ADD_PATH_BOTH, wire.BGP_ADD_PATH_BOTH
 		}
 		m, err := wire.ParseBGPBody(&head, message[wire.BGP_HEADER_LENGTH:], &wire.MarshallingOption{AddPath: families, Use2ByteAS: twoByteASNs})
-		wrong, known := err.(*wire.MessageError) //nolint:errorlint // the session takes each error for one, unasked
+		wrong, known := err.(*wire.MessageError) // the session takes each error for one, unasked
 		if err != nil && !known || m == nil && err == nil {
 			t.Fatalf("neither a message nor an error of a message: %T %v", err, err)
 		}
