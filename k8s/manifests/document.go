@@ -72,7 +72,8 @@ func (d *document) yamlError(err error) (line int, why string) {
 		return d.line, why
 	}
 	n, _ := strconv.Atoi(m[1]) // the pattern admits digits only
-	return d.line + n - 1, strings.Replace(why, m[0], "", 1)
+	// The parser counts on where it wanted more.
+	return d.line + min(n-1, bytes.Count(d.text, []byte("\n"))), strings.Replace(why, m[0], "", 1)
 }
 
 // lineOf finds the line of the file on which a field stands, or else the nearest thing around it that is there.
