@@ -33,7 +33,7 @@ func (d *Draft) Left() int {
 func (d *Draft) on(in Input) (Input, []Hold, error) {
 	w := PartServices.View(d.World.Clone())
 	in.Views = slices.Clone(in.Views)
-	inherit(&w, merge(in.Views))
+	inherit(&w, merge(in.Views, in.Record))
 	w.Sort()
 	if d.InPlaceOf == "" {
 		in.overlay(&w)
@@ -208,15 +208,21 @@ func inherit(w *world.World, from *merged) {
 	inheritMeta(w.L2Advertisements, from.l2Advertisements, func(a *world.L2Advertisement) *world.Meta { return &a.Meta })
 }
 
-// inheritMeta has objects be those of their names that are there already.
+// inheritMeta has objects be those of their names that are there already. One that names another namespace is another one.
 func inheritMeta[T any](objects []*T, from []*T, meta func(*T) *world.Meta) {
 	for _, o := range objects {
 		m := meta(o)
 		at, ok := slices.BinarySearchFunc(from, m.ID, func(o *T, id world.ID) int { return meta(o).ID.Compare(id) })
-		if ok {
+		if home, old := world.HomeOf(o), ""; ok {
+			if home != nil {
+				old = *world.HomeOf(from[at])
+			}
+			if home != nil && *home != "" && *home != old {
+				continue
+			}
 			*m = metaOf(m, meta(from[at]))
-			if home := world.HomeOf(o); home != nil {
-				*home = *world.HomeOf(from[at])
+			if home != nil {
+				*home = old
 			}
 		}
 	}

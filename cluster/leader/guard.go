@@ -60,6 +60,8 @@ type Known struct {
 	RewindAccepted bool
 	Objects        []KnownObject
 	Holds          []KnownHold
+	// Homes are the namespaces of objects that are in Objects by their names alone, as far as the record knows them.
+	Homes map[objectName]string
 }
 
 // KnownObject is an object that the record holds. For world.KindEndpointSlice it is the endpoints of one Service, under

@@ -80,19 +80,25 @@ func each[T any](list []*T, meta func(*T) world.Meta) map[world.ID]bool {
 	out := make(map[world.ID]bool, len(list))
 	for _, o := range list {
 		m := meta(o)
-		out[m.ID] = m.Deleting
+		deleting, there := out[m.ID]
+		out[m.ID] = m.Deleting && (!there || deleting) // of one name there may be several, and one that stays is enough
 	}
 	return out
 }
 
-// look finds an object of the record in the view. Pods are many, and few of them are asked for.
+// look finds an object of the record in the view: also one that is in a namespace which does not count any more, and is there. Pods are
+// many, and few of them are asked for.
 func (j *judgement) look(s subject) (deleting, present bool) {
 	if s.Kind == world.KindPod {
 		if pod := j.pod(s.ID); pod != nil {
 			return pod.Deleting, true
 		}
 	}
-	deleting, present = j.present.of(j.w, s.Kind)[s.ID]
+	there := j.present.of(j.w, s.Kind)
+	deleting, present = there[s.ID]
+	if home := j.known.Homes[objectName{s.Kind, s.ID}]; !present && home != "" {
+		deleting, present = there[world.ID{Namespace: home, Name: s.ID.Name}]
+	}
 	return deleting, present
 }
 

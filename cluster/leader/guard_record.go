@@ -25,6 +25,9 @@ func KnownOf(record *fsm.View, source string, part Part) Known {
 
 func knownOf(record *fsm.View, source string, part Part, objects []KnownObject) Known {
 	known := Known{Part: part, Objects: objects, Versions: map[world.Kind]uint64{}}
+	if part == PartServices {
+		known.Homes = homesOf(record)
+	}
 	if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source); ok {
 		known.Cluster, known.RewindAccepted = seen.Cluster, seen.Rewind
 		for _, k := range seen.Versions {
@@ -82,6 +85,17 @@ func servicesOf(record *fsm.View) (out []KnownObject) {
 		add(world.KindConfigMap, id, "")
 	}
 	return out
+}
+
+// homesOf are the namespaces of the objects that the configuration of the record comes from.
+func homesOf(record *fsm.View) map[objectName]string {
+	homes := map[objectName]string{}
+	for kind, held := range heldNames(record) {
+		for name, h := range held {
+			homes[objectName{kind, world.ID{Name: name}}] = h.Namespace
+		}
+	}
+	return homes
 }
 
 // Admit is the view as the plan may see it: not at all if it may not be acted on.

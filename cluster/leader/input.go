@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"net/netip"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -45,6 +46,10 @@ type Options struct {
 	AsideCordoned bool
 	// AsideTaints has the same for nodes with a taint of one of these keys.
 	AsideTaints []string
+	// ExternalIPs is what becomes of addresses in spec.externalIPs that no AddressPolicy allows.
+	ExternalIPs ExternalIPs
+	// ClusterCIDRs are what pods and Services inside have addresses of. No Service comes to have one of them by spec.externalIPs.
+	ClusterCIDRs []netip.Prefix
 	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
 	// a pure function. Each neighbour has an address of its own; the names may be alike.
 	LegacyPeers func(world.ConfigMap) ([]fsm.Peer, error)

@@ -145,6 +145,7 @@ func (f *folder) World() world.World {
 	f.lists++
 	w := f.scene.world.Clone()
 	w.Source, w.Cluster, w.Complete = "folder", "folder", !f.blind
+	w.AddressPolicies = append(w.AddressPolicies, anything())
 	for _, k := range world.Kinds() {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: !f.blind, Complete: !f.blind, Lists: f.lists})
 	}

@@ -5,11 +5,12 @@ package leader
 import (
 	"slices"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
 
 // merged is what all sources show together. Where two show an object of one name the source that is listed first
-// wins.
+// wins; of objects whose names alone the record knows, the one that it holds does (incumbents).
 type merged struct {
 	views            []Admitted
 	services         []*world.Service
@@ -22,6 +23,7 @@ type merged struct {
 	namespaces       map[string]*world.Namespace // by name
 	l2Advertisements []*world.L2Advertisement
 	unusable         map[objectName]world.Problem // what keeps objects from being used that are there
+	passed           []passed                     // objects whose name another one has
 
 	// Of mergeRedirects alone.
 	balancing      []*world.BalancingPolicy
@@ -36,7 +38,7 @@ type merged struct {
 	pods      []*world.Pod
 }
 
-func merge(views []Admitted) *merged {
+func merge(views []Admitted, record *fsm.View) *merged {
 	m := &merged{}
 	for _, a := range views {
 		if a.World == nil {
@@ -47,12 +49,13 @@ func merge(views []Admitted) *merged {
 	}
 	m.services = collect(m.views, func(w *world.World) []*world.Service { return w.Services }, func(s *world.Service) world.ID { return s.ID })
 	m.nodes = collect(m.views, func(w *world.World) []*world.Node { return w.Nodes }, func(n *world.Node) world.ID { return n.ID })
-	m.pools = collect(m.views, func(w *world.World) []*world.Pool { return w.Pools }, func(p *world.Pool) world.ID { return p.ID })
-	m.peers = collect(m.views, func(w *world.World) []*world.Peer { return w.Peers }, func(p *world.Peer) world.ID { return p.ID })
-	m.l2Advertisements = collect(m.views, func(w *world.World) []*world.L2Advertisement { return w.L2Advertisements },
-		func(a *world.L2Advertisement) world.ID { return a.ID })
-	m.advertisements = collect(m.views, func(w *world.World) []*world.Advertisement { return w.Advertisements },
-		func(a *world.Advertisement) world.ID { return a.ID })
+	held := heldNames(record)
+	m.pools = incumbents(m, world.KindPool, fsm.TablePools, held, func(w *world.World) []*world.Pool { return w.Pools }, func(p *world.Pool) *world.Meta { return &p.Meta })
+	m.peers = incumbents(m, world.KindPeer, fsm.TablePeers, held, func(w *world.World) []*world.Peer { return w.Peers }, func(p *world.Peer) *world.Meta { return &p.Meta })
+	m.l2Advertisements = incumbents(m, world.KindL2Advert, fsm.TableL2Advertisements, held, func(w *world.World) []*world.L2Advertisement { return w.L2Advertisements },
+		func(a *world.L2Advertisement) *world.Meta { return &a.Meta })
+	m.advertisements = incumbents(m, world.KindAdvertisement, fsm.TableAdvertisements, held, func(w *world.World) []*world.Advertisement { return w.Advertisements },
+		func(a *world.Advertisement) *world.Meta { return &a.Meta })
 	m.configMaps = collect(m.views, func(w *world.World) []*world.ConfigMap { return w.ConfigMaps },
 		func(c *world.ConfigMap) world.ID { return c.ID })
 	m.policies = collect(m.views, func(w *world.World) []*world.AddressPolicy { return w.AddressPolicies },

@@ -30,6 +30,7 @@ func Plan(in Input) Result {
 
 // run makes every decision, once.
 func (p *planner) run() {
+	p.explainPassed()
 	p.planPools()
 	p.planPeers()
 	p.planAdvertisements()
@@ -91,8 +92,9 @@ type planner struct {
 	claimed []netip.Addr // in order
 	claims  map[netip.Addr][]*claim
 	// shared is where Services of one key may meet; nil until somebody looks. closing is why one could share no address yet.
-	shared  map[sharedIn]*sharers
-	closing map[unshared]string
+	shared   map[sharedIn]*sharers
+	closing  map[unshared]string
+	reserved *reserved // what the cluster itself is reached by; nil until somebody looks
 	// used counts the addresses of pools by namespace, as far as the plan got; only where something limits them.
 	used     map[string]int
 	released map[allocationID]bool // given up, by the record or by this plan
@@ -112,7 +114,7 @@ func newPlanner(in Input) *planner {
 	allocations := fsm.List[*fsm.Allocation](in.Record, fsm.TableAllocations)
 	routes := fsm.List[*fsm.Route](in.Record, fsm.TableRoutes)
 	p := &planner{
-		in: in, seen: merge(in.Views), settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),
+		in: in, seen: merge(in.Views, in.Record), settings: group.Settings, format: group.Format, quarantined: !group.Quarantine.IsZero(),
 		routes: routes, routeOf: make(map[netip.Addr]*fsm.Route, len(routes)),
 		allocations: allocations,
 		ownersOf:    runs(allocations, func(a *fsm.Allocation) netip.Addr { return a.Address }, netip.Addr.Compare),

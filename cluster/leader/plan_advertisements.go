@@ -34,7 +34,7 @@ func (p *planner) planAdvertisements() {
 	}
 	for _, name := range sortedKeys(have) {
 		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
-			p.explainAbsent(fsm.TableAdvertisements, world.KindAdvertisement, world.ID{Name: string(name)})
+			p.explainKeptAsWas(fsm.TableAdvertisements, world.KindAdvertisement, string(name), have[name].Object)
 			continue
 		}
 		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})

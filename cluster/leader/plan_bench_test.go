@@ -30,6 +30,7 @@ func bigWorld(n int) *world.World {
 		})
 	}
 	pool := world.Range{From: netip.MustParseAddr("10.128.0.0"), To: netip.MustParseAddr("10.129.255.255")}
+	w.AddressPolicies = []*world.AddressPolicy{anything()}
 	w.Pools = []*world.Pool{{Meta: world.Meta{ID: world.ID{Name: "pool"}}, Ranges: []world.Range{pool}, AutoAssign: true}}
 	for i := range n {
 		meta := world.Meta{ID: world.ID{Namespace: "default", Name: fmt.Sprintf("service-%05d", i)}, UID: fmt.Sprint("u", i), Version: 7}

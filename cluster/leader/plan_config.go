@@ -39,7 +39,7 @@ func (p *planner) planPeers() {
 		if keep(h.Name) {
 			taken.take(h)
 			p.peerAt(h)
-			p.explainAbsent(fsm.TablePeers, world.KindPeer, world.ID{Name: string(h.Name)})
+			p.explainKeptAsWas(fsm.TablePeers, world.KindPeer, string(h.Name), h.Object)
 			continue
 		}
 		p.propose("BGPPeer is gone", &fsm.DeletePeer{Name: h.Name})

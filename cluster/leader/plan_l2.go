@@ -31,7 +31,7 @@ func (p *planner) planL2() {
 	}
 	for _, name := range sortedKeys(have) {
 		if !p.seen.mayRemove(world.KindL2Advert, world.ID{Name: string(name)}) {
-			p.explainAbsent(fsm.TableL2Advertisements, world.KindL2Advert, world.ID{Name: string(name)})
+			p.explainKeptAsWas(fsm.TableL2Advertisements, world.KindL2Advert, string(name), have[name].Object)
 			continue
 		}
 		p.propose("L2Advertisement is gone", &fsm.DeleteL2Advertisement{Name: name})

@@ -4,7 +4,6 @@ package leader
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/fsm"
@@ -80,52 +79,11 @@ func (p *planner) quotaText(s *wish) string {
 
 const unlistedText = "which addresses are allowed is not known: the AddressPolicies could not be listed yet; see the leader's log"
 
-// allowsExternal judges an address that a Service names in spec.externalIPs by the policies.
-func (p *planner) allowsExternal(s *wish, a netip.Addr) bool {
-	if !p.seen.everListed(world.KindPolicy) {
-		s.wait(PendingForbidden, unlistedText)
-		return false
-	}
-	if policy := p.forbidding(idOf(s.id).Namespace, a); policy != nil {
-		s.wait(PendingForbidden, fmt.Sprintf("AddressPolicy %s does not let namespace %s have %s in spec.externalIPs; name another address, or add it to the policy's externalIPs",
-			policy.Name, idOf(s.id).Namespace, a))
-		return false
-	}
-	return true
-}
-
-// mayName tells whether the policies are known to let a Service name an address in spec.externalIPs.
-func (p *planner) mayName(s *wish, a netip.Addr) bool {
-	return p.seen.everListed(world.KindPolicy) && p.forbidding(idOf(s.id).Namespace, a) == nil
-}
-
-// forbidding finds a policy that does not let a namespace name an address in spec.externalIPs.
-func (p *planner) forbidding(namespace string, a netip.Addr) *world.AddressPolicy {
-	for _, policy := range p.seen.policies {
-		allowed := slices.ContainsFunc(policy.ExternalIPs, func(r world.Range) bool { return r.Contains(a) })
-		if policy.LimitsExternalIPs && !allowed && p.policyAbout(policy, namespace) {
-			return policy
-		}
-	}
-	return nil
-}
-
 // explainPolicies names what Services have of before that policies would not let them have now.
 func (p *planner) explainPolicies() {
-	if len(p.seen.policies) == 0 {
-		return
-	}
 	beyond := map[string][]string{} // by policy
 	for _, s := range p.services {
-		namespace := idOf(s.id).Namespace
-		for _, c := range s.claims {
-			if c.pool != "" {
-				continue
-			}
-			if policy := p.forbidding(namespace, c.address); policy != nil {
-				beyond[policy.Name] = append(beyond[policy.Name], fmt.Sprintf("%s of Service %s", c.address, s.id))
-			}
-		}
+		p.explainExternal(s, beyond)
 	}
 	for _, namespace := range sortedKeys(p.used) {
 		if quota := p.quotaOf(namespace); quota != nil && p.used[namespace] > quota.MaxAddresses {

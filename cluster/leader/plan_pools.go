@@ -122,7 +122,7 @@ func (p *planner) keepAbsentPools(have map[fsm.PoolName]*fsm.Pool, shown map[fsm
 		}
 		h := have[name]
 		p.pools = append(p.pools, &poolPlan{name: name, ranges: h.Ranges, autoAssign: h.AutoAssign, priority: math.MaxInt})
-		p.explainAbsent(fsm.TablePools, world.KindPool, world.ID{Name: string(name)})
+		p.explainKeptAsWas(fsm.TablePools, world.KindPool, string(name), h.Object)
 	}
 	return removed
 }

@@ -90,7 +90,10 @@ func drawNamespace(t *rapid.T) string {
 // drawStep changes the world, the group or the sight of it, by at most one thing.
 func drawStep(t *rapid.T, s *scene) string {
 	v := s.group.state.Read()
-	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew", "drain", "drain", "move", "move"); what {
+	switch what := one(t, "step", "service", "service", "endpoints", "endpoints", "node", "pool", "policy", "namespace", "delete", "lose", "blind", "look", "ack", "ack", "liveness", "announced", "announced", "renew", "drain", "drain", "move", "move", "externals"); what {
+	case "externals":
+		s.strict = !s.strict
+		return fmt.Sprintf("externals denied=%t", s.strict)
 	case "service", "endpoints", "node", "pool", "policy", "namespace":
 		s.blind = false
 		line := map[string]func(*rapid.T) string{"service": drawService, "endpoints": drawEndpoints, "node": drawNode, "pool": drawPool, "policy": drawPolicy, "namespace": drawNamespace}[what](t)
@@ -720,7 +723,7 @@ func (a *account) asked() string {
 			if s.Pending.Code == "" {
 				return fmt.Sprintf("%s names %s, does not own it and is not told why", id, address)
 			}
-			if slices.Contains(w.ExternalIPs, address) && len(a.after.Owners(address.String())) == 0 && a.allows(address) {
+			if slices.Contains(w.ExternalIPs, address) && len(a.after.Owners(address.String())) == 0 && a.allows(address) && !a.closed(address, w) {
 				return fmt.Sprintf("%s names %s, which nobody owns, and is pending: %s", id, address, s.Pending.Text)
 			}
 		}
@@ -841,12 +844,30 @@ func (a *account) serves(pool *world.Pool, w *world.Service) bool {
 	return a.about(pool.Namespaces, pool.NamespaceSelectors, false) && (chosen || len(pool.ServiceSelectors) == 0)
 }
 
-// allows tells whether every policy lets Services name an address in spec.externalIPs.
+// allows tells whether every policy lets Services name an address in spec.externalIPs, and one does.
 func (a *account) allows(x netip.Addr) bool {
-	return !slices.ContainsFunc(a.scene.world.AddressPolicies, func(p *world.AddressPolicy) bool {
-		listed := slices.ContainsFunc(p.ExternalIPs, func(r world.Range) bool { return r.Contains(x) })
-		return p.LimitsExternalIPs && !listed && a.about(p.Namespaces, p.NamespaceSelectors, true)
+	listed := func(p *world.AddressPolicy) bool {
+		return slices.ContainsFunc(p.ExternalIPs, func(r world.Range) bool { return r.Contains(x) })
+	}
+	forbidden := slices.ContainsFunc(a.scene.world.AddressPolicies, func(p *world.AddressPolicy) bool {
+		return p.LimitsExternalIPs && !listed(p) && a.about(p.Namespaces, p.NamespaceSelectors, true)
 	})
+	allowed := slices.ContainsFunc(a.scene.world.AddressPolicies, func(p *world.AddressPolicy) bool {
+		return listed(p) && a.about(p.Namespaces, p.NamespaceSelectors, false)
+	})
+	return !forbidden && (allowed || !a.scene.strict)
+}
+
+// closed tells whether an address is of a pool that is not for a Service, or nobody knows.
+func (a *account) closed(x netip.Addr, w *world.Service) bool {
+	for _, have := range fsm.List[*fsm.Pool](a.after, fsm.TablePools) {
+		if !have.Contains(x) {
+			continue
+		}
+		i := slices.IndexFunc(a.scene.world.Pools, func(p *world.Pool) bool { return p.Name == string(have.Name) })
+		return i < 0 || !a.serves(a.scene.world.Pools[i], w)
+	}
+	return false
 }
 
 // quota is the least that a policy lets the namespace have.
@@ -892,8 +913,13 @@ func (a *account) limited() string {
 		}
 	}
 	for _, h := range fsm.List[*fsm.Allocation](a.after, fsm.TableAllocations) {
-		if h.Pool() == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) && !a.allows(h.Address) {
-			return fmt.Sprintf("%s came to own %s, which a policy does not allow", h.Service, h.Address)
+		if h.Pool() == "" && !h.Releasing && !slices.Contains(owned(a.before, h.Service), h.Address) {
+			if !a.allows(h.Address) {
+				return fmt.Sprintf("%s came to own %s, which a policy does not allow", h.Service, h.Address)
+			}
+			if w := a.shown()[h.Service]; w != nil && a.closed(h.Address, w) {
+				return fmt.Sprintf("%s came to own %s, of a pool that is not for it", h.Service, h.Address)
+			}
 		}
 		was, ok := fsm.Get[*fsm.Allocation](a.before, fsm.TableAllocations, h.Address.String()+" "+string(h.Service))
 		if h.Pool() == "" && !h.Releasing && ok && was.Pool() != "" && !a.allows(h.Address) {

@@ -39,6 +39,8 @@ import (
 //	node-ports, no-node-ports, cluster-ips, no-cluster-ips  what nodes are told of beside addresses
 //	move SERVICE NODE, unmove SERVICE  an operator moves a Service to a node, and takes it back
 //	drain, undrain NAME...  an operator drains a node, or "service/NAME", and takes it back
+//	externals any, deny, warn  a policy lets everybody name any address in spec.externalIPs (the default), or none does, and what the operator makes of that
+//	reserve PREFIX...  what the operator says pods and Services have addresses of
 //	aside cordoned taint=KEY...  what the operator has new flows go past
 //	show        what the record holds, and what waits
 //	foresee     what would come of objects on top of those, or in-place-of=SOURCE; nothing is proposed
@@ -65,6 +67,8 @@ type scene struct {
 	excused      []fsm.ServerID
 	excusedNodes []fsm.NodeID
 	options      Options
+	// strict says that no policy lets everybody name any address in spec.externalIPs.
+	strict bool
 }
 
 func newScene(t failer) *scene {
@@ -116,6 +120,15 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 			if a.Key == "taint" {
 				s.options.AsideTaints = append(s.options.AsideTaints, a.Vals...)
 			}
+		}
+	case "externals":
+		s.strict, s.options.ExternalIPs = !d.HasArg("any"), DenyExternalIPs
+		if d.HasArg("warn") {
+			s.options.ExternalIPs = WarnExternalIPs
+		}
+	case "reserve":
+		for _, a := range d.CmdArgs {
+			s.options.ClusterCIDRs = append(s.options.ClusterCIDRs, netip.MustParsePrefix(a.Key))
 		}
 	case "node-ports", "no-node-ports":
 		s.options.NodePorts = d.Cmd == "node-ports"
@@ -231,6 +244,9 @@ func (s *scene) input() Input {
 	}
 	w := s.world.Clone()
 	w.Source = "script"
+	if !s.strict {
+		w.AddressPolicies = append(w.AddressPolicies, anything())
+	}
 	for _, k := range world.Kinds() {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: !slices.Contains(s.unlisted, k), Complete: true})
 	}
@@ -240,6 +256,16 @@ func (s *scene) input() Input {
 		return !s.kept[kindWords[kind]+" "+name]
 	}}}
 	return in
+}
+
+// anything is a policy that lets everybody name any address in spec.externalIPs.
+func anything() *world.AddressPolicy {
+	return &world.AddressPolicy{
+		Meta: world.Meta{ID: world.ID{Name: "anything"}, Version: 1}, LimitsExternalIPs: true, ExternalIPs: []world.Range{
+			{From: netip.IPv4Unspecified(), To: netip.AddrFrom4([4]byte{255, 255, 255, 255})},
+			{From: netip.IPv6Unspecified(), To: netip.MustParseAddr("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")},
+		},
+	}
 }
 
 var kindWords = map[world.Kind]string{

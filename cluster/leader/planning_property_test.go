@@ -50,6 +50,7 @@ func truth(version, lists uint64) world.World {
 		s.line(fmt.Sprintf("endpoints s%d n1/10.0.0.%d n2/10.0.1.%d", i, i+1, i+1))
 	}
 	w := s.world
+	w.AddressPolicies = append(w.AddressPolicies, anything())
 	w.Source, w.Cluster, w.WholeCluster, w.Complete = "lying", "ours", true, true
 	for _, k := range world.Kinds() {
 		w.Kinds = append(w.Kinds, world.KindView{Kind: k, Listed: true, Complete: true, Version: version, Lists: lists})

@@ -22,11 +22,15 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// oneService reads any files as one Service.
+// oneService reads any files as one Service, and a policy that lets it have its address.
 func oneService(map[string][]byte) world.World {
+	of := netip.MustParseAddr("203.0.113.1")
 	return world.World{
+		AddressPolicies: []*world.AddressPolicy{{
+			Meta: world.Meta{ID: world.ID{Name: "typed"}}, LimitsExternalIPs: true, ExternalIPs: []world.Range{{From: of, To: of}},
+		}},
 		Services: []*world.Service{{
-			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "new"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")},
+			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "new"}}, Type: world.LoadBalancer, ExternalIPs: []netip.Addr{of},
 		}, {
 			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "waits"}}, Type: world.LoadBalancer, Extra: &world.Extra{Pool: "nowhere"},
 		}},

@@ -47,12 +47,17 @@ apiVersion: lbcf.tkestack.io/v1beta1
 kind: BackendGroup
 metadata: {name: web, namespace: shop, uid: g1}
 spec: {lbName: edge, static: ["192.0.2.8:80"], parameters: {weight: "10"}}
+---
+apiVersion: fairlead.io/v1alpha1
+kind: AddressPolicy
+metadata: {name: typed}
+spec: {externalIPs: [203.0.113.0/24, 198.51.100.0/24]}
 `
 
 func TestPlanInEveryFormat(t *testing.T) {
 	w := newWorld(t)
 	g, o := explained(t)
-	o.Manifests = manifests.Once(nil)
+	o.Manifests = manifests.Once(nil, nil)
 	server := w.serve(&fakeRaft{}, records.New(o))
 	home, err := os.Getwd()
 	if err != nil {
@@ -113,7 +118,7 @@ func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
 func TestPlanFailsInOneLine(t *testing.T) {
 	w := newWorld(t)
 	_, o := explained(t)
-	o.Manifests = manifests.Once(nil)
+	o.Manifests = manifests.Once(nil, nil)
 	server := w.serve(&fakeRaft{}, records.New(o))
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")

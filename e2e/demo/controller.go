@@ -65,6 +65,7 @@ members:
 %sbgp: {asn: %d, port: -1, routerID: %s, demoteAfter: %s}
 raft: {heartbeat: %s}
 sources: {kubernetes: {kubeconfig: %s}}
+externalIPs: warn # nobody else is in the cluster
 log: %s
 `, c.name, filepath.Join(w.dir, c.name), memberAddress(c.m), memberAddress(c.m), files.CA, files.Cert, files.Key,
 		members.String(), memberASN, memberAddress(c.m), w.o.timers().demote, w.o.timers().heartbeat, w.kube.Kubeconfig(), logLevel)

@@ -132,6 +132,7 @@ bootstrapToken: lab
 members:
 %sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]%s}
+externalIPs: warn # Services of tests name addresses, and AddressPolicies are what few tests are about
 unsteered: %t
 drivers: {allowed: [127.0.0.1]}
 log: %s

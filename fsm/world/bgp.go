@@ -195,16 +195,18 @@ func ParseLargeCommunity(text string) (out LargeCommunity, err error) {
 // reservedAS is the last AS number, which is nobody's (RFC 7300).
 const reservedAS = 1<<32 - 1
 
-// Resolve gives the value that Community objects have for the name of a community, and other texts as they are.
+// Resolve gives the value that Community objects have for the name of a community, and other texts as they are. Of two that have
+// one name for different values the older object counts.
 func (w *World) Resolve(text string) string {
+	value, since, found := text, uint32(0), false
 	for _, c := range w.Communities {
 		for _, alias := range c.Aliases {
-			if alias.Key == text {
-				return alias.Value
+			if alias.Key == text && (!found || c.Created != 0 && c.Created < since) {
+				value, since, found = alias.Value, c.Created, true
 			}
 		}
 	}
-	return text
+	return value
 }
 
 // Community resolves a community as an Advertisement writes it, Community objects included.

@@ -84,6 +84,7 @@ func (n Node) clone() Node {
 	n.Taints = slices.Clone(n.Taints)
 	n.Labels = slices.Clone(n.Labels)
 	n.Proxies = slices.Clone(n.Proxies)
+	n.PodCIDRs = slices.Clone(n.PodCIDRs)
 	return n
 }
 

@@ -31,6 +31,8 @@ type Node struct {
 	BootID string
 	// Proxies are proxy addresses that an administrator gave it, at most one of each family: what is behind their ports is up to them.
 	Proxies []netip.Addr
+	// PodCIDRs are what its pods have addresses of, where the cluster says so.
+	PodCIDRs []netip.Prefix
 	// NodeID is the id that it has by annotation, 0 for none.
 	NodeID uint32
 }

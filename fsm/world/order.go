@@ -45,8 +45,8 @@ func (w *World) Sort() {
 		n.Addresses = orNil(n.Addresses)
 		sortSet(&n.Taints, strings.Compare)
 		sortSet(&n.Proxies, compareAddrs)
+		sortSet(&n.PodCIDRs, comparePrefixes)
 		sortKVs(&n.Labels)
-		sortSet(&n.Proxies, compareAddrs)
 	}
 	for i := range w.Pools {
 		p := w.Pools[i]

@@ -51,6 +51,16 @@ func Kinds() []Kind {
 	}
 }
 
+// Configures tells whether objects of a kind say how the network outside is used, for all Services: whoever may write one
+// has a word in everybody's addresses and routes. Sources read them from namespaces of operators alone.
+func (k Kind) Configures() bool {
+	switch k {
+	case KindPool, KindPeer, KindAdvertisement, KindL2Advert, KindBFDProfile, KindCommunity, KindPolicy:
+		return true
+	}
+	return false
+}
+
 // World is one view of one source.
 type World struct {
 	// Source names where the view comes from, for example "manifests" or "kubernetes".
@@ -93,7 +103,8 @@ type World struct {
 	LocalRedirectPolicies []*LocalRedirectPolicy
 
 	// Unusable names objects that exist but could not be understood and were never understood before. They are
-	// not absent: nothing may be removed for the lack of them.
+	// not absent: nothing may be removed for the lack of them. Of objects that configure the fabric, those are among them that are in
+	// a namespace which is not read for that: they have it in their ID, and so never stand for one that is read.
 	Unusable []Ref
 	// Deleted is evidence of objects that went. It is kept for as long as the source runs, up to a bound; when it
 	// is dropped, the absence from the next lists speaks for itself.
@@ -136,7 +147,8 @@ func (w *World) View(kind Kind) (KindView, bool) {
 }
 
 // ID names an object of a kind. Namespace is empty for kinds without one; configuration objects (pools, peers,
-// advertisements, profiles, communities) are referred to by name alone and have none either.
+// advertisements, profiles, communities) are referred to by name alone and have none either. Several of these may have one name:
+// which of them counts is for whoever knows which one was there first.
 type ID struct {
 	Namespace string
 	Name      string

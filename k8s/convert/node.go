@@ -53,8 +53,18 @@ func Node(o *corev1.Node) (world.Node, []world.Problem) {
 		}
 		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.AddressType(a.Type), Address: addr})
 	}
-	n.Proxies = proxiesOf(o)
+	n.Proxies, n.PodCIDRs = proxiesOf(o), podCIDRsOf(o)
 	return n, r.problems
+}
+
+// podCIDRsOf are the prefixes of a Node's pods, as far as they can be read: who cannot read them routes nobody's pods there either.
+func podCIDRsOf(o *corev1.Node) (out []netip.Prefix) {
+	for _, text := range append([]string{o.Spec.PodCIDR}, o.Spec.PodCIDRs...) {
+		if p, err := netip.ParsePrefix(text); err == nil && !slices.Contains(out, p.Masked()) {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
 }
 
 // proxiesOf are the proxy addresses in a Node's annotations that are the administrator's: those that are not marked as ours, nor the

@@ -185,7 +185,7 @@ func Overlaps(pools []*world.Pool) []world.Problem {
 	var out []world.Problem
 	for i, p := range pools {
 		for _, earlier := range pools[:i] {
-			if a, b, ok := overlap(p, earlier); ok {
+			if a, b, ok := overlap(p, earlier); ok && p.Name != earlier.Name { // of one name only one counts, which is said of both
 				out = append(out, world.Problem{
 					Severity: world.Degraded, Object: p.Ref(world.KindPool), Field: "spec.addresses",
 					Why:    fmt.Sprintf("%s overlaps %s of pool %s", a, b, earlier.Name),

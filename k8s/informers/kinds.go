@@ -76,14 +76,14 @@ func (s *Source) makeRacks(o *Options) []publisher {
 			slicesOnly(typed(slice, convert.EndpointSlice)))),
 		node.rack(nodes),
 		configMap.rack(only(convert.ConfigMapGoBGP), only(convert.ConfigMapIPRule)),
-		custom(s, pool, "ipaddresspools", v1beta1, convert.Pool),
-		custom(s, peer, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
-		custom(s, advertisement, "bgpadvertisements", v1beta1, convert.Advertisement),
-		custom(s, l2, "l2advertisements", v1beta1, convert.L2Advertisement),
-		custom(s, policy, "addresspolicies", nil, convert.Policy),
+		custom(s, pool, o, "ipaddresspools", v1beta1, convert.Pool),
+		custom(s, peer, o, "bgppeers", []string{api.MetalLBV1Beta2, api.MetalLBV1Beta1}, convert.Peer),
+		custom(s, advertisement, o, "bgpadvertisements", v1beta1, convert.Advertisement),
+		custom(s, l2, o, "l2advertisements", v1beta1, convert.L2Advertisement),
+		custom(s, policy, o, "addresspolicies", nil, convert.Policy),
 		namespace.rack(namespace.shelf(namespaces, typed(namespace, convert.Namespace))),
-		custom(s, bfd, "bfdprofiles", v1beta1, convert.BFDProfile),
-		custom(s, community, "communities", v1beta1, convert.Community),
+		custom(s, bfd, o, "bfdprofiles", v1beta1, convert.BFDProfile),
+		custom(s, community, o, "communities", v1beta1, convert.Community),
 	}, s.outside(o.Objects)...)
 	backends := []schema.GroupVersionResource{groupsOfBackends(), bindsOfBackends()}
 	if o.Redirects {
@@ -127,7 +127,7 @@ func (k kind[T]) shelf(l *line, turn func(runtime.Object) (converted[T], error))
 }
 
 // custom keeps a kind that is defined in our own group, in MetalLB's, in both or in neither; ours goes first.
-func custom[K, T any](s *Source, k kind[T], resource string, metalLB []string, turn func(*K) (T, []world.Problem)) *rack[T] {
+func custom[K, T any](s *Source, k kind[T], o *Options, resource string, metalLB []string, turn func(*K) (T, []world.Problem)) *rack[T] {
 	r := k.rack()
 	for _, versions := range [][]string{{api.GroupVersion}, metalLB} {
 		if len(versions) == 0 {
@@ -138,7 +138,7 @@ func custom[K, T any](s *Source, k kind[T], resource string, metalLB []string, t
 			gv, _ := schema.ParseGroupVersion(v) // constants of ours
 			l.versions = append(l.versions, gv)
 		}
-		r.shelves = append(r.shelves, k.shelf(l, untyped(k, turn)))
+		r.shelves = append(r.shelves, k.shelf(l, from(o.Namespaces, k.name, untyped(k, turn))))
 	}
 	return r
 }

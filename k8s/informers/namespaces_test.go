@@ -3,10 +3,52 @@
 package informers_test
 
 import (
+	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/informers"
 )
+
+// What configures the fabric is read from namespaces of operators alone. Of other objects their authors are told, they come and go without any
+// effect, and are known to be there.
+func TestTenantsConfigureNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.set(func() {
+		s.resources[pools].missing, s.resources[peers].missing, s.resources[policies].missing = false, false, false
+	})
+	tor := func(address string) object {
+		return object{"spec": object{"peerAddress": address, "peerASN": 65001, "myASN": 65000}}
+	}
+	s.put(pools, "metallb-system", "public", pool("203.0.113.0/28"))
+	s.put(peers, "metallb-system", "tor", tor("192.0.2.254"))
+	s.put(policies, "", "all", object{"spec": object{"maxAddresses": 3}})
+	s.put(pools, "a-tenant", "public", pool("8.8.8.0/24"))
+	s.put(peers, "a-tenant", "tor", tor("192.0.2.66"))
+	s.put(peers, "z-tenant", "odd", object{"spec": object{"peerASN": "x"}})
+	r := readWith(t, s, informers.Options{Timing: fast, Namespaces: []string{"metallb-system"}})
+	counts := func(w world.World) bool {
+		return len(w.Pools) == 1 && w.Pools[0].Home == "metallb-system" && len(w.Peers) == 1 && w.Peers[0].Home == "metallb-system" && len(w.AddressPolicies) == 1
+	}
+	w := r.until(t, "complete", func(w world.World) bool { return w.Complete && counts(w) && len(w.Unusable) == 3 })
+	for _, name := range []string{"IPAddressPool a-tenant/public", "BGPPeer a-tenant/tor", "BGPPeer z-tenant/odd"} {
+		if !problem(w, name+": metadata.namespace: objects of kind "+strings.Fields(name)[0]+" are read from namespace metallb-system alone", "sources.configNamespaces") {
+			t.Errorf("nobody is told of %s: %v", name, w.Problems)
+		}
+	}
+	s.put(peers, "a-tenant", "tor", tor("192.0.2.67"))
+	s.remove(peers, "a-tenant", "tor")
+	w = r.until(t, "without the tenant's", func(w world.World) bool { return len(w.Unusable) == 2 })
+	if !counts(w) {
+		t.Errorf("pools %v, peers %v", w.Pools, w.Peers)
+	}
+	for _, d := range w.Deleted {
+		if d.Namespace == "" {
+			t.Errorf("the end of a tenant's object is taken for that of %s", d.Ref)
+		}
+	}
+}
 
 // Namespaces are read once a pool or a policy chooses some by label, and not before.
 func TestNamespacesAreReadWhereSomethingSelectsThem(t *testing.T) {

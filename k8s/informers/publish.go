@@ -3,8 +3,10 @@
 package informers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -75,7 +77,7 @@ func (s *shelf[T]) splice(changed []rank) {
 type rack[T any] struct {
 	kind    kind[T]
 	shelves []*shelf[T]
-	doubles []world.Problem // objects that another one of the same name hides
+	doubles []world.Problem // objects of the same name
 }
 
 // publisher is a rack of any kind.
@@ -100,35 +102,55 @@ func (r *rack[T]) publish(w *world.World) (notes bool) {
 	return true
 }
 
-// join makes one list of several, in order. Where two objects have one name the one of the first shelf counts, and in
-// one shelf the first one.
+// join makes one list of several, in order. Objects of one name are all in it: which of them counts, the record has to say.
 func (r *rack[T]) join() []*T {
 	var all []*T
 	for _, s := range r.shelves {
 		all = append(all, s.publish()...)
 	}
-	meta := r.kind.meta
-	slices.SortStableFunc(all, func(a, b *T) int { return meta(a).ID.Compare(meta(b).ID) })
+	slices.SortStableFunc(all, r.compare)
 	r.doubles = nil
-	var out []*T
-	for _, v := range all {
-		if n := len(out); n > 0 && meta(out[n-1]).ID == meta(v).ID {
-			r.doubles = append(r.doubles, world.Problem{Severity: world.Failed, Object: meta(v).Ref(r.kind.name),
-				Why:    fmt.Sprintf("another %s has the same name, in another namespace or group", r.kind.name),
-				Remedy: "rename or remove one of them; until then the other one counts"})
-			continue
+	for i := 1; i < len(all); i++ {
+		if a, b := r.kind.meta(all[i-1]), r.kind.meta(all[i]); a.ID == b.ID {
+			r.doubles = append(r.doubles, r.double(all[i-1], all[i]), r.double(all[i], all[i-1]))
 		}
-		out = append(out, v)
 	}
-	return out
+	return all
+}
+
+// compare orders values as a sorted World has them.
+func (r *rack[T]) compare(a, b *T) int {
+	x, y := r.kind.meta(a), r.kind.meta(b)
+	return cmp.Or(x.ID.Compare(y.ID), strings.Compare(x.UID, y.UID), cmp.Compare(x.Version, y.Version))
+}
+
+// double is said of an object that another one has the name of.
+func (r *rack[T]) double(v, other *T) world.Problem {
+	return world.Problem{
+		Severity: world.Degraded, Object: world.Ref{Kind: r.kind.name, ID: r.nameOf(v), UID: r.kind.meta(v).UID}, Field: "metadata.name",
+		Why:    fmt.Sprintf("%s %s has the same name; of the two only the one counts that the group had first", r.kind.name, r.nameOf(other)),
+		Remedy: "rename or remove one of them",
+	}
+}
+
+// nameOf is the namespace and name that a value's object has.
+func (r *rack[T]) nameOf(v *T) world.ID {
+	id := r.kind.meta(v).ID
+	if home := world.HomeOf(v); home != nil {
+		id.Namespace = *home
+	}
+	return id
 }
 
 // notes adds what is unusable, and what a person should mend.
 func (r *rack[T]) notes(refs []world.Ref, problems []world.Problem) ([]world.Ref, []world.Problem) {
 	for _, s := range r.shelves {
 		for _, e := range s.entries {
-			if e.fate() == unusable && !e.used() {
-				refs = append(refs, s.meta(e.value).Ref(r.kind.name))
+			switch m := s.meta(e.value); {
+			case e.fate() == unusable && !e.used():
+				refs = append(refs, m.Ref(r.kind.name))
+			case e.fate() == elsewhere:
+				refs = append(refs, world.Ref{Kind: r.kind.name, ID: s.key(e.value), UID: m.UID})
 			}
 			problems = append(problems, e.problems()...)
 		}

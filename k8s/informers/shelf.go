@@ -98,6 +98,8 @@ const (
 	unusable
 	// ignored is not meant for us, and never was: its absence could not take anything away.
 	ignored
+	// elsewhere is in a namespace that does not count for its kind.
+	elsewhere
 )
 
 // rank orders values as a sorted World has them.

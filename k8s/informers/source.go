@@ -60,7 +60,10 @@ type Options struct {
 	ConfigMaps string
 	// Review tells what of their contents has no effect; optional.
 	Review convert.Review
-	Clock  Clock // optional: the machine's
+	// Namespaces are those from which objects are read that configure the fabric; optional: all. Others are watched as well, so that
+	// their authors can be told.
+	Namespaces convert.Namespaces
+	Clock      Clock // optional: the machine's
 	// Services is shown every Service as it comes and goes; optional.
 	Services Mirror
 	// Show is shown every Node and every policy of client-side balancing as they come, with their managedFields, and nil for one that

@@ -81,6 +81,21 @@ func untyped[K, T any](k kind[T], turn func(*K) (T, []world.Problem)) func(runti
 	}
 }
 
+// from leaves out the objects that are in no namespace which counts for their kind. They are known all the same: what the group has of
+// one from before stays for as long as that is there.
+func from[T any](namespaces convert.Namespaces, kind world.Kind, turn func(runtime.Object) (converted[T], error)) func(runtime.Object) (converted[T], error) {
+	return func(object runtime.Object) (converted[T], error) {
+		c, err := turn(object)
+		o, ok := object.(metav1.Object)
+		if err != nil || !ok || namespaces.Read(kind, o) {
+			return c, err
+		}
+		c.ref = convert.ElsewhereRef(kind, o)
+		c.fate, c.problems = elsewhere, []world.Problem{namespaces.Elsewhere(c.ref)}
+		return c, nil
+	}
+}
+
 func misfit(ref world.Ref, err error) world.Problem {
 	p := world.Problem{Severity: world.Failed, Object: ref, Why: strings.TrimPrefix(err.Error(), "json: "),
 		Remedy: "write it as the API defines it; is the installed definition that of another release?"}

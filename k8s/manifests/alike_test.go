@@ -53,7 +53,7 @@ func TestPropertyObjectsThatShareSayTheSame(t *testing.T) {
 		like := new(alike.Table)
 		for range rapid.IntRange(2, 6).Draw(t, "files") {
 			text := []byte(alikeManifests(t))
-			if got, want := decode("file", text, like, nil), decode("file", text, new(alike.Table), nil); !reflect.DeepEqual(got, want) {
+			if got, want := decode("file", text, like, rules{}), decode("file", text, new(alike.Table), rules{}); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%+v, want %+v", got, want)
 			}
 		}
@@ -68,7 +68,7 @@ func TestEqualNamesAndPortsAreThereOnce(t *testing.T) {
 		withSlice(&b, i)
 		return []byte(b.String())
 	}
-	one, other := decode("one", text(1), like, nil).objects, decode("other", text(2), like, nil).objects
+	one, other := decode("one", text(1), like, rules{}).objects, decode("other", text(2), like, rules{}).objects
 	service, slice := one[0].value().(*world.Service), one[1].value().(*world.EndpointSlice)
 	service2, slice2 := other[0].value().(*world.Service), other[1].value().(*world.EndpointSlice)
 	for what, same := range map[string]bool{

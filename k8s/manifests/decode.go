@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -44,8 +45,8 @@ func (c *content) blank() bool {
 
 // decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
 // broken as a whole: it may have been cut off while it was written.
-func decode(name string, data []byte, like *alike.Table, review convert.Review) content {
-	d := decoder{file: name, ignored: map[string]bool{}, like: like, review: review}
+func decode(name string, data []byte, like *alike.Table, by rules) content {
+	d := decoder{file: name, ignored: map[string]bool{}, like: like, rules: by}
 	for _, doc := range split(data) {
 		d.doc = &doc
 		raw, err := yaml.YAMLToJSONStrict(doc.text)
@@ -66,8 +67,14 @@ type decoder struct {
 	doc     *document
 	ignored map[string]bool
 	like    *alike.Table
-	review  convert.Review
-	out     content
+	rules
+	out content
+}
+
+// rules are by what objects are judged beside what they say themselves.
+type rules struct {
+	review     convert.Review
+	namespaces convert.Namespaces
 }
 
 // head is what tells one object from another.
@@ -79,6 +86,10 @@ type head struct {
 		UID       string `json:"uid"`
 	} `json:"metadata"`
 	Items []json.RawMessage `json:"items"`
+}
+
+func (h *head) object() metav1.Object {
+	return &metav1.ObjectMeta{Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: types.UID(h.Metadata.UID)}
 }
 
 // object decodes one object, which stands at path in the document ("" or "items[3]").
@@ -230,6 +241,10 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 	}
 	if !convert.Usable(problems) {
 		value = nil
+	}
+	if o := h.object(); !d.namespaces.Read(kind, o) {
+		ref = convert.ElsewhereRef(kind, o)
+		value, problems = nil, []world.Problem{d.namespaces.Elsewhere(ref)}
 	}
 	for i := range problems {
 		p := &problems[i]

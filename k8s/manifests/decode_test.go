@@ -26,7 +26,7 @@ func TestDecodeScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/decode", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			got := decode("file", []byte(d.Input), new(alike.Table), nil)
+			got := decode("file", []byte(d.Input), new(alike.Table), rules{})
 			var b strings.Builder
 			for _, o := range got.objects {
 				if !o.usable() {
@@ -149,7 +149,7 @@ func TestBigFileIsReadInTime(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&list, "- apiVersion: v1\n  kind: Service\n  metadata: {name: s%d}\n  spec: {type: LoadBalancer, externalIPs: [198.18.%d.%d], ports: [{port: 80}]}\n", i, i/250, i%250)
 	}
-	got := decode("list.yaml", []byte(list.String()), new(alike.Table), nil)
+	got := decode("list.yaml", []byte(list.String()), new(alike.Table), rules{})
 	if len(got.objects) != n || got.objects[n-1].line != int32(4+4*(n-1)) {
 		t.Fatalf("%d objects, the last on line %d", len(got.objects), got.objects[len(got.objects)-1].line)
 	}
@@ -181,7 +181,7 @@ func TestPropertyDamagedFilesAreReadWithoutHarm(t *testing.T) {
 			piece := rapid.SampledFrom([]string{"", "\x00", "\t", ":", "- ", "[", "*x", "&x ", "\n", "---\n", "...\n", "null", "1e99", "\xff", "!!binary "}).Draw(t, "piece")
 			text = slices.Replace(text, at, min(at+rapid.IntRange(0, 3).Draw(t, "over"), len(text)), []byte(piece)...)
 		}
-		got := decode("file", text, new(alike.Table), nil)
+		got := decode("file", text, new(alike.Table), rules{})
 		problems := slices.Clone(got.problems)
 		for _, o := range got.objects {
 			problems = append(problems, o.problems()...)
@@ -208,7 +208,7 @@ func TestAliasesThatExplodeAreRefused(t *testing.T) {
 	for i := range 12 {
 		fmt.Fprintf(&text, "a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9), i)
 	}
-	if got := decode("file", []byte(text.String()), new(alike.Table), nil); got.broken == nil || !strings.Contains(got.broken.Why, "aliasing") {
+	if got := decode("file", []byte(text.String()), new(alike.Table), rules{}); got.broken == nil || !strings.Contains(got.broken.Why, "aliasing") {
 		t.Fatalf("%+v", got)
 	}
 }

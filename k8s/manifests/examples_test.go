@@ -16,7 +16,7 @@ func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := decode(file, text, new(alike.Table), nil)
+	c := decode(file, text, new(alike.Table), rules{})
 	if c.broken != nil || len(c.problems) > 0 || len(c.objects) != 3 {
 		t.Fatalf("%+v", c)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/alike"
-	"fairlead.io/fairlead/k8s/convert"
 )
 
 // file is what is known of one manifest file.
@@ -42,7 +41,7 @@ type file struct {
 }
 
 // look reads the file if it may have changed, as part of the numbered reading of the folder. Errors: it cannot be read.
-func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table, review convert.Review) error {
+func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table, by rules) error {
 	info, err := fs.Stat(fsys, f.name)
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (f *file) look(fsys fs.FS, now time.Time, reading uint64, like *alike.Table
 		if err != nil {
 			return err
 		}
-		f.newest, f.sum, f.since, f.decided = decode(f.name, data, like, review), sha256.Sum256(data), now, false
+		f.newest, f.sum, f.since, f.decided = decode(f.name, data, like, by), sha256.Sum256(data), now, false
 	case f.decided:
 		if f.trouble != nil {
 			f.judge() // it could not be read for a while, and is as it was

@@ -13,14 +13,13 @@ import (
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/alike"
-	"fairlead.io/fairlead/k8s/convert"
 )
 
 // folder is what is known of the whole folder. One goroutine owns it.
 type folder struct {
-	fs     fs.FS
-	dir    string
-	review convert.Review
+	fs    fs.FS
+	dir   string
+	rules rules
 
 	files map[string]*file
 	// order is the names of files, sorted.
@@ -41,8 +40,8 @@ type folder struct {
 	view   world.World
 }
 
-func newFolder(fsys fs.FS, dir string, review convert.Review) *folder {
-	f := &folder{fs: fsys, dir: dir, review: review, files: map[string]*file{}}
+func newFolder(fsys fs.FS, dir string, by rules) *folder {
+	f := &folder{fs: fsys, dir: dir, rules: by, files: map[string]*file{}}
 	f.publish(true)
 	return f
 }
@@ -91,7 +90,7 @@ func (f *folder) look(found []string, now time.Time) (there []string, ok bool) {
 		if !seen {
 			known = &file{name: name}
 		}
-		if err := known.look(f.fs, now, f.readings, &like, f.review); err != nil {
+		if err := known.look(f.fs, now, f.readings, &like, f.rules); err != nil {
 			if f.went(name) {
 				continue // it was deleted since the folder was listed: no trouble
 			}

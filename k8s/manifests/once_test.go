@@ -13,7 +13,7 @@ import (
 func TestOnceTakesFilesAtTheirWord(t *testing.T) {
 	t.Parallel()
 	service := "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {type: LoadBalancer, externalIPs: [203.0.113.1], ports: [{port: 80}]}\n"
-	w := Once(nil)(map[string][]byte{"b.yaml": []byte(service), "a.yaml": []byte("kind: [\n"), "c.yaml": []byte("apiVersion: v1\nkind: Service\nmetadata: {name: odd}\nspec: {type: LoadBalancer, externalIPs: [nonsense]}\n")})
+	w := Once(nil, nil)(map[string][]byte{"b.yaml": []byte(service), "a.yaml": []byte("kind: [\n"), "c.yaml": []byte("apiVersion: v1\nkind: Service\nmetadata: {name: odd}\nspec: {type: LoadBalancer, externalIPs: [nonsense]}\n")})
 	if len(w.Services) == 0 || w.Services[len(w.Services)-1].ID != (world.ID{Namespace: "shop", Name: "web"}) {
 		t.Errorf("services %+v", w.Services)
 	}
@@ -29,7 +29,7 @@ func TestOnceTakesFilesAtTheirWord(t *testing.T) {
 	if w.Complete {
 		t.Error("complete though a file cannot be read")
 	}
-	if w := Once(nil)(map[string][]byte{"b.yaml": []byte(service), "notes.yaml": []byte("# none yet\n")}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
+	if w := Once(nil, nil)(map[string][]byte{"b.yaml": []byte(service), "notes.yaml": []byte("# none yet\n")}); !w.Complete || !w.Kinds[0].Listed || len(w.Problems) > 0 {
 		t.Errorf("not whole: %+v", w)
 	}
 }
@@ -45,7 +45,7 @@ func doubts(c *world.ConfigMap) []world.Problem {
 // What a review finds is told with the place, of maps that can be used.
 func TestReviewOfAConfigMapIsAmongTheProblems(t *testing.T) {
 	t.Parallel()
-	w := Once(doubts)(map[string][]byte{"a.yaml": []byte(fmt.Sprintf(gobgpMap, "x")), "b.yaml": []byte(strings.Replace(fmt.Sprintf(gobgpMap, `""`), "kube-system", "other", 1))})
+	w := Once(doubts, nil)(map[string][]byte{"a.yaml": []byte(fmt.Sprintf(gobgpMap, "x")), "b.yaml": []byte(strings.Replace(fmt.Sprintf(gobgpMap, `""`), "kube-system", "other", 1))})
 	var all []string
 	for _, p := range w.Problems {
 		all = append(all, p.String())
@@ -60,7 +60,7 @@ func TestFormsOnOneLineAreToldApart(t *testing.T) {
 	t.Parallel()
 	const form = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"type": "LoadBalancer", "ports": [{"port": %d}]}}`
 	list := `{"apiVersion": "v1", "kind": "List", "items": [` + fmt.Sprintf(form, 0) + ", " + fmt.Sprintf(form, 80) + `]}`
-	w := Once(nil)(map[string][]byte{"web.json": []byte(list)})
+	w := Once(nil, nil)(map[string][]byte{"web.json": []byte(list)})
 	if len(w.Services) != 1 || len(w.Problems) != 1 || w.Problems[0].Field != "spec.ports[0].port" {
 		t.Fatalf("%d Services, %v", len(w.Services), w.Problems)
 	}

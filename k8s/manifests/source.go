@@ -71,6 +71,8 @@ type Options struct {
 	Notify <-chan struct{}
 	// Review tells what of config maps has no effect; it may be nil.
 	Review convert.Review
+	// Namespaces are those from which objects are read that configure the fabric, beside such as name none; nil: all.
+	Namespaces convert.Namespaces
 }
 
 // Source reads a folder of manifests. Its methods may be called from any goroutine; Run from one.
@@ -90,7 +92,7 @@ func New(opts Options) *Source {
 	if opts.Poll == 0 {
 		opts.Poll = defaultPoll
 	}
-	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir, opts.Review)}
+	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir, rules{opts.Review, opts.Namespaces})}
 	s.world = s.folder.view
 	return s
 }

@@ -42,6 +42,7 @@ const (
 	codeNoNextHop  = "no-next-hop"
 	codeDrained    = "service-drained"
 	codeLastHop    = "last-hop"
+	codePolicy     = "policy"
 )
 
 // Explanations are found by kind and name.
@@ -104,6 +105,9 @@ func (f *facts) allocated(why Explanations) verdict {
 	case p.Code != "":
 		return is(Allocated, false, camel(p.Code), p.Text)
 	case held != "":
+		if text := why.text(fsm.TableServices, string(f.service.ID), codePolicy); text != "" {
+			held += "; " + text
+		}
 		return is(Allocated, true, ReasonAllocated, held)
 	}
 	if text := why.text(fsm.TableServices, string(f.service.ID), codeQuarantine); text != "" {

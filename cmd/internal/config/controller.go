@@ -6,6 +6,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -45,6 +46,13 @@ type Controller struct {
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
 	OnlyClass         bool   `yaml:"onlyClass"`
+	// ExternalIPs is what becomes of an address in spec.externalIPs that no AddressPolicy allows: ExternalIPsDeny or ExternalIPsWarn; empty
+	// means deny. It must be equal on all members.
+	ExternalIPs string `yaml:"externalIPs"`
+	// ClusterCIDRs are what pods and Services have addresses of inside the cluster: no Service comes to have one of those by
+	// spec.externalIPs, whatever AddressPolicies allow. ClusterIPs and what Nodes say of their pods are known without. It must be equal on
+	// all members.
+	ClusterCIDRs []netip.Prefix `yaml:"clusterCIDRs"`
 	// NodePorts has the record hold every Service with node ports, so that agents with nodePortAddresses can serve those; it must be
 	// equal on all members.
 	NodePorts bool `yaml:"nodePorts"`
@@ -139,6 +147,48 @@ type Sources struct {
 	Manifests []string `yaml:"manifests"`
 	// Kubernetes is a live cluster; nil reads none.
 	Kubernetes *Kubernetes `yaml:"kubernetes"`
+	// ConfigNamespaces are those from which objects are read that configure the fabric: pools, peers, advertisements, communities. None
+	// means the group's own, which is that of the agents' ServiceAccount, and metallb-system. It must be equal on all members.
+	ConfigNamespaces []string `yaml:"configNamespaces"`
+}
+
+// What becomes of an address in spec.externalIPs that no AddressPolicy allows.
+const (
+	ExternalIPsDeny = "deny" // no Service comes to have it
+	ExternalIPsWarn = "warn" // Services have it, and people are told
+)
+
+// metalLBNamespace is where MetalLB's objects are.
+const metalLBNamespace = "metallb-system"
+
+// ConfigNamespaces are those from which objects are read that configure the fabric.
+func (c *Controller) ConfigNamespaces() []string {
+	if len(c.Sources.ConfigNamespaces) > 0 {
+		return c.Sources.ConfigNamespaces
+	}
+	own, _, _ := strings.Cut(cmp.Or(c.Enrolment.ServiceAccount, "kube-system/fairlead-agent"), "/")
+	return []string{own, metalLBNamespace}
+}
+
+// validateTenants judges what tenants are kept from.
+func (c *Controller) validateTenants(bad func(field, why string)) {
+	switch c.ExternalIPs {
+	case "":
+		c.ExternalIPs = ExternalIPsDeny
+	case ExternalIPsDeny, ExternalIPsWarn:
+	default:
+		bad("externalIPs", fmt.Sprintf("%q is neither %s nor %s", c.ExternalIPs, ExternalIPsDeny, ExternalIPsWarn))
+	}
+	for i, p := range c.ClusterCIDRs {
+		if !p.IsValid() || p.Addr().Is4In6() || p.Bits() == 0 {
+			bad(fmt.Sprintf("clusterCIDRs[%d]", i), fmt.Sprintf("%s is no prefix of pods or Services, such as 10.96.0.0/12", p))
+		}
+	}
+	for i, name := range c.Sources.ConfigNamespaces {
+		if !namespaceName.MatchString(name) || len(name) > 63 {
+			bad(fmt.Sprintf("sources.configNamespaces[%d]", i), fmt.Sprintf("%q is no name of a namespace", name))
+		}
+	}
 }
 
 // Kubernetes says how a live cluster is reached. One of Kubeconfig and InCluster is set.
@@ -285,6 +335,7 @@ func (c *Controller) Validate() error {
 	c.validateMembers(bad)
 	c.validateBGP(bad)
 	c.Sources.validate(bad)
+	c.validateTenants(bad)
 	c.validateAdmission(bad)
 	c.LBCF.validate(bad)
 	c.Drivers.validate(bad)

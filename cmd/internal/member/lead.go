@@ -40,6 +40,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 			Tunnels:       c.Tunnels.Settings(),
 			LegacyPeers:   legacyPeers,
 			AsideCordoned: c.Nodes.Cordoned == config.CordonAside, AsideTaints: c.Nodes.Taints,
+			ExternalIPs: externalIPs(&c), ClusterCIDRs: c.ClusterCIDRs,
 		},
 		Timing: m.edges.Tuning.Leader,
 	}
@@ -53,7 +54,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	if m.kube != nil {
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing,
+			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing, Namespaces: c.ConfigNamespaces(),
 			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
@@ -63,7 +64,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		put(informers.Name, s)
 	}
 	add := func(name string, o manifests.Options) {
-		o.Clock, o.Logger, o.Poll, o.Review = wallClock{}, m.log, manifestPoll, reviewLegacy
+		o.Clock, o.Logger, o.Poll, o.Review, o.Namespaces = wallClock{}, m.log, manifestPoll, reviewLegacy, c.ConfigNamespaces()
 		if o.Notify != nil {
 			o.Poll = watchedPoll
 		}
@@ -82,6 +83,14 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	var err error
 	w.Leader, err = leader.New(options)
 	return w, err
+}
+
+// externalIPs is what becomes of an address in spec.externalIPs that no AddressPolicy allows.
+func externalIPs(c *config.Controller) leader.ExternalIPs {
+	if c.ExternalIPs == config.ExternalIPsWarn {
+		return leader.WarnExternalIPs
+	}
+	return leader.DenyExternalIPs
 }
 
 // manifestPoll is how often folders are read through, and watchedPoll how often those are that the kernel tells changes of: on file systems

@@ -96,7 +96,7 @@ func (m *Member) openBGP() (err error) {
 	}
 	store := keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }}
 	m.passwords = m.openPasswords(store)
-	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.work.worlds, m.passwords.Of), m.log)
+	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.state, m.work.worlds, m.passwords.Of), m.log)
 	m.passwords.News = m.routes.again
 	m.routes.holding = newHolding(store, m.reporter.withdrawn)
 	m.announcer = bgp.NewAnnouncer(bgp.AnnouncerConfig{

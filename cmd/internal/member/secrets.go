@@ -4,6 +4,7 @@ package member
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"fairlead.io/fairlead/cluster/leader"
@@ -17,12 +18,12 @@ import (
 
 // secretsOf finds the passwords of peers where their PasswordFrom says: in config_bgp.toml, in a BGPPeer as this
 // member's own sources show it, or elsewhere, in a Secret or a file.
-func secretsOf(c config.BGP, worlds func() []world.World, elsewhere derive.Secrets) derive.Secrets {
+func secretsOf(c config.BGP, state *fsm.State, worlds func() []world.World, elsewhere derive.Secrets) derive.Secrets {
 	return func(peer bgp.Peer, from string) (bgp.Secret, bool) {
 		if address, ok := strings.CutPrefix(from, passwordFromTOML); ok {
 			return passwordInTOML(c.ConfigFile, address)
 		}
-		if password, ok := passwordInObject(worlds(), from); ok {
+		if password, ok := passwordInObject(state.Read(), worlds(), from); ok {
 			return password, true
 		}
 		return elsewhere(peer, from)
@@ -31,9 +32,9 @@ func secretsOf(c config.BGP, worlds func() []world.World, elsewhere derive.Secre
 
 // namedElsewhere lists the passwords of members' peers that are in Secrets or files.
 func namedElsewhere(state *fsm.State, worlds func() []world.World) (names []string) {
-	shown := worlds()
-	for _, p := range fsm.List[*fsm.Peer](state.Read(), fsm.TablePeers) {
-		_, inObject := passwordInObject(shown, p.PasswordFrom)
+	shown, record := worlds(), state.Read()
+	for _, p := range fsm.List[*fsm.Peer](record, fsm.TablePeers) {
+		_, inObject := passwordInObject(record, shown, p.PasswordFrom)
 		if p.PasswordFrom != "" && !p.Nodes.Speak && !inObject && !strings.HasPrefix(p.PasswordFrom, passwordFromTOML) {
 			names = append(names, p.PasswordFrom)
 		}
@@ -41,15 +42,27 @@ func namedElsewhere(state *fsm.State, worlds func() []world.World) (names []stri
 	return names
 }
 
-func passwordInObject(worlds []world.World, from string) (bgp.Secret, bool) {
+// passwordInObject finds the password in a BGPPeer. Where several have the peer's name it is in the one that the record has the peer from:
+// another one's would end the session.
+func passwordInObject(record *fsm.View, worlds []world.World, from string) (bgp.Secret, bool) {
+	var found []*world.Peer
 	for _, w := range worlds {
 		for _, p := range w.Peers {
 			if p.Password != "" && from == leader.PasswordName(p.Name) {
-				return bgp.Secret(p.Password.Reveal()), true
+				found = append(found, p)
 			}
 		}
 	}
-	return "", false
+	if len(found) == 0 {
+		return "", false
+	}
+	best := found[0]
+	if have, ok := fsm.Get[*fsm.Peer](record, fsm.TablePeers, best.Name); ok {
+		if at := slices.IndexFunc(found, func(p *world.Peer) bool { return have.Object == (fsm.ObjectRef{Namespace: p.Home, UID: p.UID}) }); at >= 0 {
+			best = found[at]
+		}
+	}
+	return bgp.Secret(best.Password.Reveal()), true
 }
 
 func passwordInTOML(path, address string) (bgp.Secret, bool) {

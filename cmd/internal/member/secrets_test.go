@@ -44,7 +44,7 @@ func TestPasswordsAreFoundWherePeersNameThem(t *testing.T) {
 	if err := os.WriteFile(toml, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	find := secretsOf(config.BGP{ConfigFile: toml}, worlds, func(_ bgp.Peer, from string) (bgp.Secret, bool) {
+	find := secretsOf(config.BGP{ConfigFile: toml}, state, worlds, func(_ bgp.Peer, from string) (bgp.Secret, bool) {
 		return bgp.Secret("elsewhere " + from), true
 	})
 	for name, want := range map[string]bgp.Secret{

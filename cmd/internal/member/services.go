@@ -55,7 +55,7 @@ func (m *Member) openServices() (err error) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: barrier, Sessions: m.sessions, Flows: m.flows,
 			NodeSessions: func(p fsm.PeerName) map[fsm.NodeID]string { return m.agents.SpeakerSessions(p) },
-			Planner:      m.work, ToLeader: m.toLeader, Manifests: manifests.Once(reviewLegacy),
+			Planner:      m.work, ToLeader: m.toLeader, Manifests: manifests.Once(reviewLegacy, m.config.ConfigNamespaces()),
 		}), o...)
 	})
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {

@@ -33,7 +33,7 @@ func (m *Member) openStatus() error {
 	return nil
 }
 
-// problemsOfServices are what of each Service the sources cannot use as it is written.
+// problemsOfServices are what of each Service the sources cannot use as it is written, and what it has though nobody allows it.
 func (m *Member) problemsOfServices() map[fsm.ServiceID][]string {
 	out := map[fsm.ServiceID][]string{}
 	for _, w := range m.work.worlds() {
@@ -46,6 +46,11 @@ func (m *Member) problemsOfServices() map[fsm.ServiceID][]string {
 	}
 	for _, e := range m.work.Unfit() {
 		if fsm.Table(e.Kind) == fsm.TableServices {
+			out[fsm.ServiceID(e.Name)] = append(out[fsm.ServiceID(e.Name)], e.Text)
+		}
+	}
+	for _, e := range m.work.Status().Waiting {
+		if e.Kind == string(fsm.TableServices) && e.Code == leader.WaitsForPolicy {
 			out[fsm.ServiceID(e.Name)] = append(out[fsm.ServiceID(e.Name)], e.Text)
 		}
 	}

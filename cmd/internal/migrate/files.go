@@ -78,7 +78,8 @@ members:
 		fmt.Fprintf(&b, "bootstrapToken: %q # founds the group, once\n", token)
 	}
 	b.WriteString("bgp: {routerID: \"${HOST_IP}\", configFile: /etc/fairlead-gobgp/" + migrate.KeyBGP +
-		", management: \"127.0.0.1:50051\"} # where /bin/gobgp asks\nsources:\n  kubernetes: {inCluster: true}\n")
+		", management: \"127.0.0.1:50051\"} # where /bin/gobgp asks\nsources:\n  kubernetes: {inCluster: true}\n" +
+		"externalIPs: warn # as before, any Service may name any address; deny once AddressPolicies allow what Services name\n")
 	return b.String()
 }
 

@@ -28,6 +28,7 @@ func (p *Plan) judgeServices(in migrate.Installation, conf legacy.Config) error 
 	w := in.World.Clone()
 	p.leaveOutUnusable(&w)
 	plan := leader.Plan(leader.Input{Views: []leader.Admitted{{World: &w, Complete: true}}, Record: record, Options: leader.Options{
+		ExternalIPs: leader.WarnExternalIPs, // as the controller.yaml that is made says
 		LegacyPeers: func(world.ConfigMap) ([]fsm.Peer, error) {
 			out := make([]fsm.Peer, 0, len(conf.Peers))
 			for _, peer := range conf.Peers {

@@ -76,6 +76,8 @@ func (g *guest) controller() config.Controller {
 			SnapshotThreshold: g.start.Raft.SnapshotThreshold, SnapshotInterval: g.start.Raft.SnapshotInterval,
 			TrailingLogs: g.start.Raft.TrailingLogs,
 		},
+		// Users of a world type what they like, and what they had is what checkers ask for: policies of addresses are not what worlds are about.
+		ExternalIPs:       config.ExternalIPsWarn,
 		BalancingPolicies: g.start.Sockets.Policies, ClusterIPs: g.start.Sockets.ClusterIPs, NodePorts: g.start.Sockets.NodePorts,
 	}
 	if g.start.Sockets.Tunnels {
