@@ -94,7 +94,7 @@ func (o TransportOptions) tls() (*tls.Config, error) {
 }
 
 // control is asked about a connection before it is begun, with the address that it is to.
-func (o TransportOptions) control(ctx context.Context, network, address string, c syscall.RawConn) error {
+func (o TransportOptions) control(ctx context.Context, _, address string, c syscall.RawConn) error {
 	if o.Check != nil {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
