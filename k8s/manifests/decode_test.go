@@ -220,7 +220,7 @@ func TestTextThatIsNotTakenIsRefused(t *testing.T) {
 		return "apiVersion: v1\nkind: Service\nmetadata:\n  name: " + name + "\n  annotations:\n    fairlead.io/allow-shared-ip: " + key +
 			"\nspec:\n  type: LoadBalancer\n  ports: [{port: 80}]\n---\n"
 	}
-	got := decode("file", []byte(manifest("good", "k")+manifest("bad", strings.Repeat("x", 5000))+manifest("fine", "k")), new(alike.Table), nil)
+	got := decode("file", []byte(manifest("good", "k")+manifest("bad", strings.Repeat("x", 5000))+manifest("fine", "k")), new(alike.Table), rules{})
 	if len(got.objects) != 3 || !got.objects[0].usable() || got.objects[1].usable() || !got.objects[2].usable() {
 		t.Fatalf("%+v", got)
 	}
@@ -228,7 +228,7 @@ func TestTextThatIsNotTakenIsRefused(t *testing.T) {
 	if p.Field != "metadata.annotations[fairlead.io/allow-shared-ip]" || p.File != "file" || p.Line == 0 || p.Severity != world.Failed {
 		t.Fatalf("%+v", p)
 	}
-	got = decode("file", []byte(strings.ReplaceAll(manifest("bad", strings.Repeat("x", world.MaxText+1)), "allow-shared-ip", "address-pool")), new(alike.Table), nil)
+	got = decode("file", []byte(strings.ReplaceAll(manifest("bad", strings.Repeat("x", world.MaxText+1)), "allow-shared-ip", "address-pool")), new(alike.Table), rules{})
 	if got.objects[0].usable() || got.objects[0].problems()[0].Field != "metadata.annotations[fairlead.io/address-pool]" {
 		t.Fatalf("%+v", got.objects[0].problems())
 	}

@@ -38,7 +38,7 @@ func FuzzManifests(f *testing.F) {
 		if len(data) > fuzzedBytes {
 			return
 		}
-		got := decode("file", data, new(alike.Table), nil)
+		got := decode("file", data, new(alike.Table), rules{})
 		lines := 1 + bytes.Count(data, []byte("\n"))
 		problems := got.problems
 		if got.broken != nil {
@@ -55,7 +55,7 @@ func FuzzManifests(f *testing.F) {
 				t.Errorf("line %d of %d: %+v", p.Line, lines, p)
 			}
 		}
-		again := decode("file", data, new(alike.Table), nil)
+		again := decode("file", data, new(alike.Table), rules{})
 		if len(again.objects) != len(got.objects) || (again.broken == nil) != (got.broken == nil) || len(again.problems) != len(got.problems) {
 			t.Errorf("first %d objects, %d problems, then %d, %d", len(got.objects), len(got.problems), len(again.objects), len(again.problems))
 		}
