@@ -146,7 +146,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		},
 	}
 	// What is mended in this HTTP/2 is in net/http only with a newer Go (hack/vuln/accepted.txt).
-	if err := http2.ConfigureServer(server, nil); err != nil {
+	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
 		return errors.Join(fmt.Errorf("serve the API on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)

@@ -79,7 +79,7 @@ func incumbents[T any](m *merged, kind world.Kind, table fsm.Table, held map[wor
 		at := first(objects, h, known)
 		stands := objects[at].ref
 		if known && stands != h && m.isUnusable(kind, name, h) {
-			at, stands = -1, h
+			stands = h
 		} else {
 			out = append(out, rivals[at])
 		}

@@ -18,7 +18,7 @@ type reserved struct {
 }
 
 // kubernetesService is the one by which pods reach the API server.
-var kubernetesService = world.ID{Namespace: "default", Name: "kubernetes"}
+func kubernetesService() world.ID { return world.ID{Namespace: "default", Name: "kubernetes"} }
 
 // ofCluster tells whose of the cluster itself an address is that a Service names in spec.externalIPs, as the end of "it is"; empty if nobody's.
 func (p *planner) ofCluster(a netip.Addr) string {
@@ -51,7 +51,7 @@ func (p *planner) gatherReserved() *reserved {
 		}
 	}
 	p.reserveClusterIPs(r)
-	for _, slice := range p.seen.slicesOf(kubernetesService) {
+	for _, slice := range p.seen.slicesOf(kubernetesService()) {
 		for i := range slice.Endpoints {
 			r.addresses[slice.Endpoints[i].Address] = "an address of the API server"
 		}

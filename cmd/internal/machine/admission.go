@@ -77,7 +77,7 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scanners, and an API server that does not trust us yet
 	}
 	// As that of the API (cluster/admin).
-	if err := http2.ConfigureServer(server, nil); err != nil {
+	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
 		return errors.Join(fmt.Errorf("serve admission on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)

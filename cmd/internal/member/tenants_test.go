@@ -97,11 +97,11 @@ func TestPropertyTenantsHaveNoSayInWhatIsPlanned(t *testing.T) {
 		for i := range rapid.IntRange(1, 5).Draw(t, "objects") {
 			text := drawTenant(t)
 			head := strings.Join(strings.Split(text, "\n")[1:3], " ")
-			if name, _, _ := strings.Cut(head, ", uid"); written[name] {
+			name, _, _ := strings.Cut(head, ", uid")
+			if written[name] {
 				continue // of one name in one place there is one object
-			} else {
-				written[name] = true
 			}
+			written[name] = true
 			files[fmt.Sprintf("%s-%d.yaml", rapid.SampledFrom([]string{"a", "z"}).Draw(t, "file"), i)] = []byte(text)
 		}
 		with := read(files)
