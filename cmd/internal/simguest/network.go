@@ -112,11 +112,17 @@ func (g *guest) callers(of func() pki.Membership, next http.Handler) http.Handle
 	})
 }
 
+// worldsMachine is that of the world's own clients (sim/client), which no server is of. Members take them for themselves, so that what they may do
+// ends with the member that they ask.
+const worldsMachine = "m0"
+
 // identity is what a machine's certificate would say: members and nodes are named in the world's own way, or are those
 // that the process was told of; everybody else is an operator.
 func (g *guest) identity(machine string) pki.Identity {
 	id := pki.Identity{Domain: "fairlead", Role: pki.Operator, Name: machine}
 	switch {
+	case machine == worldsMachine:
+		id.Role, id.Name = pki.Member, g.start.Name
 	case isNumbered(machine, "m"):
 		id.Role = pki.Member
 	case isNumbered(machine, "n"), slices.Contains(g.start.Nodes, machine):
