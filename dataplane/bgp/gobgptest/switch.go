@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -83,23 +82,30 @@ func (s *Switch) Port() uint16 { return s.port }
 
 // built are the paths of gobgpd and gobgp, by name. The go command keeps them beside what else it has built.
 var built = sync.OnceValues(func() (map[string]string, error) {
-	_, here, _, _ := runtime.Caller(0)
+	tree, err := output("", "go", "list", "-m", "-f", "{{.Dir}}", "fairlead.io/fairlead")
+	if err != nil {
+		return nil, fmt.Errorf("find this tree: %w", err)
+	}
 	paths := map[string]string{}
 	for _, name := range []string{"gobgpd", "gobgp"} {
-		cmd := exec.Command("go", "tool", "-n", name)
-		cmd.Dir = filepath.Join(filepath.Dir(here), "v3")
-		out, err := cmd.Output()
-		if err != nil {
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				err = fmt.Errorf("%w: %s", err, exit.Stderr)
-			}
+		if paths[name], err = output(filepath.Join(tree, "dataplane", "bgp", "gobgptest", "v3"), "go", "tool", "-n", name); err != nil {
 			return nil, fmt.Errorf("build %s of GoBGP 3: %w", name, err)
 		}
-		paths[name] = strings.TrimSpace(string(out))
 	}
 	return paths, nil
 })
+
+// output runs a command in a folder and gives what it wrote, without the end of the line. Errors say what it complained of.
+func output(dir string, command ...string) (string, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
 
 func (s *Switch) text(neighbors []birdtest.Neighbor) string {
 	var b strings.Builder
