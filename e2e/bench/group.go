@@ -40,8 +40,7 @@ func joinGroup(t *bench, l *lab.Lab) *group {
 		t.Fatal("the group does not answer")
 	}
 	g.epoch = fsm.Epoch(status.Epoch)
-	files := g.Issue(pki.Member, "bench", "127.0.0.1")
-	source, err := pki.OpenSource(files, slog.New(slog.DiscardHandler))
+	source, err := pki.OpenSource(g.Members[0].Files, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

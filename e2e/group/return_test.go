@@ -85,7 +85,7 @@ func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 // Two callers in each of the two queues are as many as have an entry each: what else came meanwhile would share the next one.
 func commitEntries(t *testing.T, l *lab.Lab, n int) {
 	t.Helper()
-	source, err := pki.OpenSource(l.Issue(pki.Member, "tester", "127.0.0.1"), slog.New(slog.DiscardHandler))
+	source, err := pki.OpenSource(l.Members[0].Files, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (l *Lab) members(o Options) {
 			Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"),
 		}
 		m.Process = &Process{Name: name, t: l.t, bin: cmp.Or(o.Binary, l.bin), args: []string{"controller", "--config", m.Config}}
-		files := l.Issue(pki.Member, name, a)
+		m.Files = l.Issue(pki.Member, name, a)
 		text := fmt.Sprintf(`name: %s
 dataDir: %s
 listen: {api: "%s:7443", raft: "%s:7444", health: "%s:7480"}
@@ -136,7 +136,7 @@ externalIPs: warn # Services of tests name addresses, and AddressPolicies are wh
 unsteered: %t
 drivers: {allowed: [127.0.0.1]}
 log: %s
-%s`, name, m.DataDir, a, a, a, files.CA, files.Cert, files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
+%s`, name, m.DataDir, a, a, a, m.Files.CA, m.Files.Cert, m.Files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
 		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 			l.t.Fatal(err)
 		}
