@@ -132,14 +132,11 @@ bootstrapToken: lab
 members:
 %sbgp: {%s, routerID: 192.0.2.%d, localAddress: %s, restartWindow: 3s}
 sources: {manifests: [%s]%s}
-externalIPs: warn # Services of tests name addresses, and AddressPolicies are what few tests are about
 unsteered: %t
-drivers: {allowed: [127.0.0.1]}
 log: %s
 %s`, name, m.DataDir, a, a, a, m.Files.CA, m.Files.Cert, m.Files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
-		if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
-			l.t.Fatal(err)
-		}
+		m.configuration = text
+		m.Use(cmp.Or(o.Binary, l.bin))
 		l.Members = append(l.Members, m)
 	}
 }
