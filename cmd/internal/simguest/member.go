@@ -88,6 +88,8 @@ func (g *guest) controller() config.Controller {
 	}
 	if g.start.Kubernetes {
 		c.Sources.Kubernetes = &config.Kubernetes{InCluster: true}
+		// What has no namespace counts from a folder, and who asks what a folder's objects would do has them in this one (sim/whatif).
+		c.Sources.ConfigNamespaces = append(c.ConfigNamespaces(), "default")
 	}
 	return c
 }
