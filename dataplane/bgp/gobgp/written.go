@@ -28,8 +28,9 @@ type queue struct {
 	moved   time.Time            // when something was last put in or written
 }
 
-// still is how long a queue whose content is not certain must not move to be taken for empty. GoBGP writes without pause.
-const still = 100 * time.Millisecond
+// still is how long a queue whose content is not certain must not move to be taken for empty. GoBGP writes without pause, but on a busy machine it may wait for
+// a processor; 100 ms were too few once.
+const still = 500 * time.Millisecond
 
 func newQueue(now time.Time) queue {
 	return queue{certain: map[netip.Prefix]int{}, likely: map[netip.Prefix]int{}, table: true, moved: now}
