@@ -17,6 +17,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
@@ -57,6 +58,7 @@ type self struct {
 	n    int
 	addr netip.Addr
 	port uint16
+	late time.Duration // how long GoBGP waits, once it has written something, before it tells so
 }
 
 func newSelf(t testing.TB, n int) self {
@@ -95,6 +97,12 @@ func (s self) start(t testing.TB) *Speaker {
 		return err == nil
 	})
 	t.Cleanup(func() { sp.Drain(context.Background()) })
+	if tell := sp.logger.written; s.late > 0 {
+		sp.logger.written = func(about attributes) {
+			time.Sleep(s.late)
+			tell(about)
+		}
+	}
 	return sp
 }
 

@@ -44,9 +44,15 @@ func (o *openings) none(peers map[netip.Addr]*api.Peer, now time.Time) bool {
 	return len(o.since) == 0
 }
 
-// onUp learns that a peer is up.
+// onUp learns that a peer is up. Its table may be written before GoBGP tells that the session is open.
 func (s *Speaker) onUp(about attributes) {
-	if a, err := netip.ParseAddr(about["Key"].String()); err == nil {
-		s.openings.up(s.zoned(a), time.Now())
+	a, err := netip.ParseAddr(about["Key"].String())
+	if err != nil {
+		return
 	}
+	a = s.zoned(a)
+	s.openings.up(a, time.Now())
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	s.queues[a] = newQueue(time.Now())
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,11 +23,15 @@ import (
 //   - A path that goes because another one came. The switch would have none for a moment.
 //   - For a peer without ADD-PATH, which knows the paths of a prefix by the prefix alone: any two changes of the best path of one
 //     prefix. The peer might be left with the one that is over, for ever.
+//   - Two changes of one path: GoBGP writes the last of them alone, and how many are on the way would not be known any more.
 //
 // Steps are done in rounds, and each waits until all that it must not meet has been written.
 
-// unmoved is how long a queue must not have moved for a round to wait no longer: a switch that does not read must not hold up others.
-const unmoved = time.Second
+// A switch that does not read must not hold up others, nor must GoBGP for ever.
+const (
+	unmoved = time.Second      // how long a queue to a switch that does not read must not have moved for a round to wait no longer
+	stalled = 10 * time.Second // and any queue; and how long a round waits for queues that move
+)
 
 // lookAgain is how long to wait between two looks at the queues.
 const lookAgain = time.Millisecond
@@ -176,11 +181,16 @@ func (s *Speaker) expect(ctx context.Context, r round) (done func(), err error) 
 	}
 	for began := time.Now(); ; {
 		s.openings.mu.Lock()
-		if may, err := s.mayBegin(ctx, r, began); err != nil {
+		peers, err := s.listPeers(ctx)
+		if err != nil {
 			s.openings.mu.Unlock()
-			return nil, err
-		} else if may {
-			return s.openings.mu.Unlock, nil
+			return nil, fmt.Errorf("list peers: %w", err)
+		}
+		if s.mayBegin(r, peers, began) {
+			return func() {
+				s.noteSynchronised(ctx, r, peers)
+				s.openings.mu.Unlock()
+			}, nil
 		}
 		s.openings.mu.Unlock()
 		select {
@@ -191,15 +201,33 @@ func (s *Speaker) expect(ctx context.Context, r round) (done func(), err error) 
 	}
 }
 
-// mayBegin tells whether a round that has waited since began may begin now, and notes that it does. Errors: GoBGP's.
-func (s *Speaker) mayBegin(ctx context.Context, r round, began time.Time) (bool, error) {
-	peers, err := s.listPeers(ctx)
-	if err != nil {
-		return false, fmt.Errorf("list peers: %w", err)
-	}
+// mayBegin tells whether a round that has waited since began may begin now, and notes that it does.
+func (s *Speaker) mayBegin(r round, peers map[netip.Addr]*api.Peer, began time.Time) bool {
 	now := time.Now()
-	return s.openings.none(peers, now) && (s.allKnown(peers) || now.Sub(began) > unmoved) && s.enqueue(r, peers, now), nil
+	return s.openings.none(peers, now) && (s.allKnown(peers) || now.Sub(began) > unmoved) &&
+		s.enqueue(r, peers, now, now.Sub(began) >= stalled)
 }
+
+// noteSynchronised notes the steps of a round, which have been done, for the sessions that synchronised meanwhile: whether those paths came
+// with all others or after them is not known. before are the peers when the round began.
+func (s *Speaker) noteSynchronised(ctx context.Context, r round, before map[netip.Addr]*api.Peer) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(before)), synchronising) {
+		return
+	}
+	after, err := s.listPeers(ctx)
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	for a, n := range s.sessions {
+		if p := before[a]; synchronising(p) && (err != nil || !synchronising(after[a])) {
+			all := negotiated(p).AddPath
+			n.mixed = n.mixed || n.mixes(r, all)
+			n.putAll(r, all, time.Now())
+		}
+	}
+}
+
+// synchronising tells whether a peer is yet to be sent all paths, in one go, once all peers have told theirs (RFC 4724 §4.1).
+func synchronising(p *api.Peer) bool { return p.GetGracefulRestart().GetLocalRestarting() }
 
 // allKnown tells whether all sessions that are open are known here too: GoBGP tells of one some time after it began to write its table.
 func (s *Speaker) allKnown(peers map[netip.Addr]*api.Peer) bool {
@@ -213,32 +241,62 @@ func (s *Speaker) allKnown(peers map[netip.Addr]*api.Peer) bool {
 	return true
 }
 
-// enqueue notes that the steps of a round are put into the queues, unless a queue holds what they must not meet and moves.
-func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time) bool {
+// enqueue notes that the steps of a round are put into the queues, unless a queue holds what they must not meet and moves. A round that has
+// waited for too long is put there nevertheless, and the queues that it waited for hold up no other until they are empty.
+func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time, tooLong bool) bool {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	to := map[*session][]bgp.Family{} // and of which families it is sent all paths
+	to := map[*session]capabilities{}
 	for a, n := range s.sessions {
 		p := peers[a]
-		if p == nil || p.GetGracefulRestart().GetLocalRestarting() {
-			continue // it is sent all paths once it is done, in one go
+		if p == nil || synchronising(p) {
+			continue
 		}
-		to[n] = negotiated(p).AddPath
-		empty := n.empty(now, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
-		if !empty && now.Sub(n.moved) < unmoved && (r.kind == goes || r.kind == demotes || n.meets(r, to[n])) {
-			return false
+		to[n] = negotiated(p)
+		empty := n.empty(now, to[n], ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
+		n.slow = n.slow && !empty
+		if !empty && (r.kind == goes || r.kind == demotes || n.meets(r, to[n].AddPath)) && n.holdsUp(now) {
+			if !tooLong {
+				return false
+			}
+			n.slow = true
 		}
 	}
-	for n, all := range to {
-		n.mixed = n.mixed || n.meets(r, all)
-		n.putAll(r, all, now)
+	for n, with := range to {
+		n.mixed = n.mixed || n.mixes(r, with.AddPath)
+		n.putAll(r, with.AddPath, now)
 	}
 	return true
 }
 
-// meets tells whether the queue to a peer holds changes of the best path of a prefix that the round changes too, where the peer is told
-// that alone.
+// holdsUp tells whether a round is to wait for the queue. On a busy machine GoBGP may not have come to write for a while, which is not the
+// switch's doing: nothing is on the way to it then.
+func (n *session) holdsUp(now time.Time) bool {
+	switch quiet := now.Sub(n.moved); {
+	case quiet >= stalled || n.slow:
+		return false
+	case quiet < unmoved:
+		return true
+	}
+	read := false
+	err := withSocket(n.tuple, func(fd int) error {
+		sent, arrived, err := stream(fd)
+		read = sent == arrived
+		return err
+	})
+	return err == nil && read
+}
+
+// meets tells whether the queue to a peer, which is sent all paths of some families, holds changes of what the round changes too.
 func (q *queue) meets(r round, all []bgp.Family) bool {
+	return q.mixes(r, all) || slices.ContainsFunc(r.steps, func(step bgp.Step) bool {
+		p := step.Path.Prefix
+		return r.kind != demotes && slices.Contains(all, bgp.FamilyOf(p.Addr())) && q.holds(p)
+	})
+}
+
+// mixes tells whether it holds changes of the best path of a prefix that the round changes too, where the peer is told that alone.
+func (q *queue) mixes(r round, all []bgp.Family) bool {
 	for p := range r.best {
 		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) && q.holds(p) {
 			return true
@@ -250,17 +308,17 @@ func (q *queue) meets(r round, all []bgp.Family) bool {
 // putAll notes the steps of a round.
 func (q *queue) putAll(r round, all []bgp.Family, now time.Time) {
 	if r.kind == demotes {
-		q.putTable(now)
-		return
+		return // who is sent all paths again is known later
 	}
+	alone := !q.meets(r, all)
 	for _, step := range r.steps {
 		if p := step.Path; slices.Contains(all, bgp.FamilyOf(p.Prefix.Addr())) {
-			q.put(p.Prefix, !p.Withheld, now)
+			q.put(p.Prefix, alone && !p.Withheld, now)
 		}
 	}
 	for p, certain := range r.best {
 		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) {
-			q.put(p, certain, now)
+			q.put(p, alone && certain, now)
 		}
 	}
 }

@@ -3,9 +3,11 @@
 package gobgp
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -175,8 +177,8 @@ func TestPropertySwitchWithoutAddPathHasTheBestPath(t *testing.T) {
 	})
 }
 
-// A switch that does not read holds up others for a second. If it then may have got two changes of one prefix in the wrong order, and knows
-// paths by the prefix alone, its session is restarted once it reads.
+// A queue that does not move holds up others for some seconds. If the switch then may have got two changes of one prefix in the wrong order,
+// and knows paths by the prefix alone, its session is restarted once it reads.
 func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 	parallel(t)
 	for most, restarts := range map[uint8]bool{0: false, 1: true} {
@@ -185,6 +187,10 @@ func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 			sw, s, d := withSwitch(t, most)
 			d.Paths = bgp.NewPaths(path(vip, hop1))
 			apply(t, s, d)
+			testkit.Until(t, "all to arrive", func() bool {
+				links, err := s.Links(t.Context())
+				return err == nil && links[0].Sent == links[0].Arrived
+			})
 			since := sw.Peers()[0].Since
 			peers, err := s.listPeers(t.Context())
 			if err != nil {
@@ -195,8 +201,8 @@ func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 			for _, c := range []struct {
 				after time.Duration
 				goes  bool
-			}{{0, true}, {unmoved / 2, !restarts}, {2 * unmoved, true}} {
-				if goes := s.enqueue(next, peers, now.Add(c.after)); goes != c.goes {
+			}{{0, true}, {unmoved / 2, false}, {2 * unmoved, false}, {2 * stalled, true}} {
+				if goes := s.enqueue(next, peers, now.Add(c.after), false); goes != c.goes {
 					t.Errorf("after %s the next change goes: %t", c.after, goes)
 				}
 			}
@@ -210,6 +216,106 @@ func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 			waitRIB(t, sw, merged([]bgp.Desired{d}))
 		})
 	}
+}
+
+// A switch that does not read holds up others for a second only.
+func TestSwitchThatDoesNotReadHoldsUpOthersForASecond(t *testing.T) {
+	conn, t4 := connection(t)
+	n := &session{queue: newQueue(time.Now()), tuple: t4}
+	at := func(quiet time.Duration) bool { return n.holdsUp(n.moved.Add(quiet)) }
+	if !at(unmoved-1) || !at(unmoved) || !at(stalled-1) || at(stalled) {
+		t.Error("a switch that has read all holds up others for ever, or not until the queue is stalled")
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := conn.Write(make([]byte, 1<<20)); err == nil; _, err = conn.Write(make([]byte, 1<<20)) {
+	}
+	if !at(unmoved-1) || at(unmoved) {
+		t.Error("a switch that does not read holds up others for longer than a second, or not so long")
+	}
+}
+
+// A session may synchronise while paths are put: whether they came with all others or after them is not known then.
+func TestSessionThatSynchronisesMeanwhileIsNotTakenForDone(t *testing.T) {
+	parallel(t)
+	for most, mixed := range map[uint8]bool{0: false, 1: true} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			sw, s, d := withSwitch(t, most)
+			apply(t, s, d)
+			before, err := s.listPeers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := s.session(sw.Addr().Addr())
+			comes := inRounds([]bgp.Step{{Action: bgp.AddPath, Path: path(vip, hop1)}}, nil)[0]
+			if s.noteSynchronised(t.Context(), comes, before); n.holds(prefix(vip)) {
+				t.Error("a session that had synchronised counts as one that does")
+			}
+			before[sw.Addr().Addr()].GracefulRestart.LocalRestarting = true
+			n.putTable(time.Now())
+			if s.noteSynchronised(t.Context(), comes, before); n.likely[prefix(vip)] == 0 || n.mixed != mixed {
+				t.Errorf("in the queue are %v and %v, mixed %t", n.certain, n.likely, n.mixed)
+			}
+		})
+	}
+}
+
+// A switch whose queue moves and does not become empty holds up one round for some seconds, and no further one.
+func TestSwitchThatIsAlwaysBehindHoldsUpOneRound(t *testing.T) {
+	parallel(t)
+	sw, s, d := withSwitch(t, 0)
+	d.Paths = bgp.NewPaths(path(vip, hop1))
+	apply(t, s, d)
+	peers, err := s.listPeers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := s.session(sw.Addr().Addr())
+	gone := round{kind: goes, steps: []bgp.Step{{Action: bgp.RemovePath, Path: path("203.0.113.11/32", hop1)}}}
+	now := time.Now()
+	for i, c := range []struct{ tooLong, goes bool }{{false, false}, {true, true}, {false, true}} {
+		n.put(prefix(vip), true, now)
+		if goes := s.enqueue(gone, peers, now, c.tooLong); goes != c.goes {
+			t.Errorf("round %d goes: %t", i, goes)
+		}
+	}
+	clear(n.certain)
+	apply(t, s, d)
+	s.enqueue(gone, peers, now, false)
+	if s.enqueue(gone, peers, now, false) {
+		t.Error("it does not hold up rounds any more, though it was empty once")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			s.sessionsMu.Lock()
+			n.put(prefix(vip), true, time.Now())
+			s.sessionsMu.Unlock()
+		}
+	}()
+	if err := s.Apply(t.Context(), bgp.Desired{Peers: d.Peers}); err != nil {
+		t.Error(err)
+	}
+}
+
+// connection is one of this process, whose other end reads nothing.
+func connection(t *testing.T) (net.Conn, tuple) {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	conn, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	local, remote := conn.LocalAddr().(*net.TCPAddr).AddrPort(), conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	return conn, tuple{localPort: local.Port(), remote: remote}
 }
 
 // written is what GoBGP tells of a prefix that it wrote.

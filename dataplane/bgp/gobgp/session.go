@@ -21,7 +21,7 @@ type session struct {
 	number uint64
 	tuple  tuple
 	since  time.Time
-	queue
+	*queue
 	judged  bool      // what follows is known
 	residue bool      // the peer may hold what it kept of an earlier session: see mayKeep
 	had     time.Time // since when the peer has had a whole table; only where residue is set
@@ -47,7 +47,10 @@ func (s *Speaker) onEvent(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) {
 		now := time.Now()
 		s.opened++
 		delete(s.without, address)
-		s.sessions[address] = &session{number: s.opened, since: now, queue: newQueue(now), tuple: tuple{
+		if s.queues[address] == nil {
+			s.queues[address] = newQueue(now)
+		}
+		s.sessions[address] = &session{number: s.opened, since: now, queue: s.queues[address], tuple: tuple{
 			localPort: uint16(peer.Transport.LocalPort),
 			remote:    netip.AddrPortFrom(address, uint16(peer.Transport.RemotePort)),
 		}}
@@ -92,6 +95,7 @@ func (s *Speaker) forget(a netip.Addr) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	delete(s.without, a)
+	delete(s.queues, a)
 	if s.unnumbered[a.WithZone("")] == a {
 		delete(s.unnumbered, a.WithZone(""))
 	}

@@ -66,6 +66,7 @@ type Speaker struct {
 
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
+	queues     map[netip.Addr]*queue   // of the sessions that opened or are opening last
 	opened     uint64                  // sessions so far
 	keeping    bgp.Keeping
 	without    map[netip.Addr]time.Time  // since when peers have no session
@@ -82,7 +83,7 @@ func New(c Config) (*Speaker, error) {
 	}
 	s := &Speaker{
 		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, healed: map[netip.Addr]time.Time{},
-		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{},
+		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
 	s.openings.since = map[netip.Addr]time.Time{}
@@ -286,6 +287,7 @@ func (s *Speaker) setDemoted(ctx context.Context, demoted []netip.Addr) error {
 		if contains(before, a) == contains(demoted, a) || p.GetState().GetSessionState() != api.PeerState_SESSION_STATE_ESTABLISHED {
 			continue
 		}
+		s.tableAgain(a, time.Now())
 		req := &api.ResetPeerRequest{Address: a.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
 		if err := s.server.ResetPeer(ctx, req); err != nil {
 			return fmt.Errorf("send all paths to peer %s again: %w", a, err)

@@ -19,21 +19,31 @@ import (
 
 // queue follows what GoBGP has still to write to a session. GoBGP takes changes at once, queues them, and says of each UPDATE, as a
 // message for debugging and nowhere else, that it has written it. It packs whatever it finds in its queue into as few as it can, so that
-// their number says nothing.
+// their number says nothing; but it writes what it got first first, and End-of-RIB of a family last of what it packs together.
 type queue struct {
-	certain map[netip.Prefix]int // changes that will be written, by prefix
-	likely  map[netip.Prefix]int // that will be or not, as GoBGP decides: the best path of a peer without ADD-PATH
-	table   bool                 // all paths are on the way: the session opened, or they are sent again
+	certain map[netip.Prefix]int // changes that will be written, each by itself, by prefix
+	likely  map[netip.Prefix]int // that will be or not, as GoBGP decides: which path is the best one, or the last of two that it packs
+	table   tables               // all paths, where they are on the way: the session opened, or they are sent again
 	mixed   bool                 // two changes of one prefix may have been written in the wrong order: see order.go
+	slow    bool                 // it held up a round for too long, and has not been empty since
 	moved   time.Time            // when something was last put in or written
 }
 
-// still is how long a queue whose content is not certain must not move to be taken for empty. GoBGP writes without pause, but on a busy machine it may wait for
-// a processor; 100 ms were too few once.
+// tables are whole tables on their way to a peer. What GoBGP writes meanwhile may be of one or a change of its own, so that they are
+// written when End-of-RIB is, and not before.
+type tables struct {
+	sent  int                 // how many of them are on the way: of several the last End-of-RIB counts, and GoBGP may write fewer
+	ended map[bgp.Family]bool // End-of-RIB is written
+}
+
+// still is how long a queue whose content is not certain must not move to be taken for empty. GoBGP writes without pause, but on a busy
+// machine it may wait for a processor.
 const still = 500 * time.Millisecond
 
-func newQueue(now time.Time) queue {
-	return queue{certain: map[netip.Prefix]int{}, likely: map[netip.Prefix]int{}, table: true, moved: now}
+func newQueue(now time.Time) *queue {
+	q := &queue{certain: map[netip.Prefix]int{}, likely: map[netip.Prefix]int{}}
+	q.putTable(now)
+	return q
 }
 
 // put notes that GoBGP is about to be given a change.
@@ -46,11 +56,21 @@ func (q *queue) put(p netip.Prefix, certain bool, now time.Time) {
 	q.moved = now
 }
 
-// putTable notes that all paths are about to be sent again.
-func (q *queue) putTable(now time.Time) { q.table, q.moved = true, now }
+// putTable notes that all paths are about to be sent again. Whatever is on the way is written before they are.
+func (q *queue) putTable(now time.Time) {
+	q.table.sent++
+	q.table.ended = map[bgp.Family]bool{}
+	clear(q.certain)
+	clear(q.likely)
+	q.moved = now
+}
 
 // wrote notes that GoBGP has written an UPDATE about prefixes; one for each change of them.
 func (q *queue) wrote(prefixes []netip.Prefix, now time.Time) {
+	q.moved = now
+	if q.table.sent > 0 {
+		return
+	}
 	for _, p := range prefixes {
 		for _, from := range []map[netip.Prefix]int{q.certain, q.likely} {
 			if from[p]--; from[p] <= 0 {
@@ -58,25 +78,32 @@ func (q *queue) wrote(prefixes []netip.Prefix, now time.Time) {
 			}
 		}
 	}
-	q.moved = now
 }
 
-// empty tells whether all has been written, as far as can be known. hold is how long GoBGP lets a write block before it gives up the
-// session, so that a queue that has not moved for longer is empty, whatever was expected.
-func (q *queue) empty(now time.Time, hold time.Duration) bool {
+// wroteEnd notes that GoBGP has written End-of-RIB of a family.
+func (q *queue) wroteEnd(f bgp.Family, now time.Time) { q.table.ended[f], q.moved = true, now }
+
+// empty tells whether all has been written to a peer, as far as can be known. hold is how long GoBGP lets a write block before it gives
+// up the session, so that a queue that has not moved for longer is empty, whatever was expected.
+func (q *queue) empty(now time.Time, with capabilities, hold time.Duration) bool {
 	quiet := now.Sub(q.moved)
-	if quiet >= still {
-		q.table = false
+	switch ends := with.Restart && !slices.ContainsFunc(with.Families, func(f bgp.Family) bool { return !q.table.ended[f] }); {
+	case q.table.sent == 1 && ends, quiet >= still && (ends || !with.Restart), quiet > hold:
+		q.table.sent = 0
+	}
+	if quiet >= still && q.table.sent == 0 {
 		clear(q.likely)
 	}
 	if quiet > hold {
 		clear(q.certain)
 	}
-	return !q.table && len(q.likely) == 0 && len(q.certain) == 0
+	return q.table.sent == 0 && len(q.likely) == 0 && len(q.certain) == 0
 }
 
 // holds tells whether a change of a prefix may be in it.
-func (q *queue) holds(p netip.Prefix) bool { return q.table || q.certain[p] > 0 || q.likely[p] > 0 }
+func (q *queue) holds(p netip.Prefix) bool {
+	return q.table.sent > 0 || q.certain[p] > 0 || q.likely[p] > 0
+}
 
 // ErrDropped means that GoBGP could not write UPDATEs and left them out: a peer lacks paths.
 var ErrDropped = errors.New("updates dropped")
@@ -110,6 +137,24 @@ func prefixesOfUpdate(about attributes) []netip.Prefix {
 	return out
 }
 
+// endOfRIB tells of which family an UPDATE that GoBGP tells of is End-of-RIB, if it is (RFC 4724 §2).
+func endOfRIB(about attributes) (of bgp.Family, ok bool) {
+	for _, key := range []string{"nlri", "withdrawals"} {
+		if list, _ := about[key].Any().([]wire.PathNLRI); len(list) > 0 {
+			return 0, false
+		}
+	}
+	switch attrs, _ := about["attributes"].Any().([]wire.PathAttributeInterface); len(attrs) {
+	case 0:
+		return bgp.IPv4, true
+	case 1:
+		if gone, ok := attrs[0].(*wire.PathAttributeMpUnreachNLRI); ok && len(gone.Value) == 0 {
+			return familyOf(wire.NewFamily(gone.AFI, gone.SAFI))
+		}
+	}
+	return 0, false
+}
+
 // onWritten learns what GoBGP has written to a peer.
 func (s *Speaker) onWritten(about attributes) {
 	a, err := netip.ParseAddr(about["Key"].String())
@@ -117,11 +162,16 @@ func (s *Speaker) onWritten(about attributes) {
 		return
 	}
 	prefixes := prefixesOfUpdate(about)
+	family, ends := endOfRIB(about)
 	a = s.zoned(a)
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	if n := s.sessions[a]; n != nil {
-		n.wrote(prefixes, time.Now())
+	switch q := s.queues[a]; {
+	case q == nil:
+	case ends:
+		q.wroteEnd(family, time.Now())
+	default:
+		q.wrote(prefixes, time.Now())
 	}
 }
 
@@ -151,12 +201,21 @@ func (s *Speaker) Written(ctx context.Context) (bool, error) {
 	return s.unmix(ctx)
 }
 
+// tableAgain notes that a peer is about to be sent all paths again.
+func (s *Speaker) tableAgain(a netip.Addr, now time.Time) {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	if q := s.queues[a]; q != nil {
+		q.putTable(now)
+	}
+}
+
 // everythingAgain notes that all sessions are about to be sent all paths again.
 func (s *Speaker) everythingAgain(now time.Time) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
-	for _, n := range s.sessions {
-		n.putTable(now)
+	for _, q := range s.queues {
+		q.putTable(now)
 	}
 }
 
@@ -177,14 +236,15 @@ func (s *Speaker) allWritten(peers map[netip.Addr]*api.Peer) bool {
 
 // written tells whether all that was applied has been written to the session.
 func (n *session) written(p *api.Peer, now time.Time) bool {
-	if p.GetGracefulRestart().GetLocalRestarting() {
-		return false // still synchronising
+	if synchronising(p) {
+		return false
 	}
-	return n.empty(now, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
+	return n.empty(now, negotiated(p), ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
 }
 
 // capabilities are what a session agreed on.
 type capabilities struct {
+	Families  []bgp.Family
 	AddPath   []bgp.Family // in which we send several paths per prefix
 	Restart   bool         // the peer keeps our paths for the restart time
 	LongLived bool         // and after that as a last resort
@@ -194,8 +254,9 @@ type capabilities struct {
 // negotiated reads what the peer offered against what we ask for always.
 func negotiated(p *api.Peer) capabilities {
 	var out capabilities
-	var asked []bgp.Family // of which we offer to send several
+	var ours, asked []bgp.Family // and of which we offer to send several
 	for _, af := range p.GetAfiSafis() {
+		ours = append(ours, bgpFamily(af.GetConfig().GetFamily()))
 		if f := bgpFamily(af.GetConfig().GetFamily()); af.GetAddPaths().GetConfig().GetSendMax() > 0 {
 			asked = append(asked, f)
 		}
@@ -204,8 +265,16 @@ func negotiated(p *api.Peer) capabilities {
 	if err != nil {
 		return out
 	}
+	theirs, several := []bgp.Family{bgp.IPv4}, false // families: one, unless they tell (RFC 4760 §8)
 	for _, c := range remote {
 		switch c := c.(type) {
+		case *wire.CapMultiProtocol:
+			if !several {
+				theirs, several = nil, true
+			}
+			if f, ok := familyOf(c.CapValue); ok {
+				theirs = append(theirs, f)
+			}
 		case *wire.CapAddPath:
 			for _, t := range c.Tuples {
 				if f, ok := familyOf(t.Family); ok && slices.Contains(asked, f) && t.Mode&wire.BGP_ADD_PATH_RECEIVE != 0 {
@@ -220,6 +289,7 @@ func negotiated(p *api.Peer) capabilities {
 			out.LongLived = p.GetGracefulRestart().GetLonglivedEnabled()
 		}
 	}
+	out.Families = slices.DeleteFunc(ours, func(f bgp.Family) bool { return !slices.Contains(theirs, f) })
 	slices.Sort(out.AddPath)
 	return out
 }
