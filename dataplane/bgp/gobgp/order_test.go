@@ -29,7 +29,7 @@ func withSwitch(t *testing.T, most uint8) (*testswitch.Switch, *Speaker, bgp.Des
 	peer.SendMax, peer.HoldTime = most, time.Hour
 	d := bgp.Desired{Peers: []bgp.Peer{peer}}
 	apply(t, s, d)
-	testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established })
+	testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established && s.session(peer.Address) != nil })
 	return sw, s, d
 }
 
