@@ -9,20 +9,22 @@ import (
 	"fairlead.io/fairlead/k8s/alike"
 )
 
-func TestExampleOfAddressesIsReadWithoutAWord(t *testing.T) {
+func TestExamplesAreReadWithoutAWord(t *testing.T) {
 	t.Parallel()
-	const file = "../../deploy/examples/addresses.yaml"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := decode(file, text, new(alike.Table), rules{})
-	if c.broken != nil || len(c.problems) > 0 || len(c.objects) != 3 {
-		t.Fatalf("%+v", c)
-	}
-	for _, o := range c.objects {
-		if !o.usable() || len(o.problems()) > 0 {
-			t.Errorf("%s: %v", o.ref(), o.problems())
+	for name, objects := range map[string]int{"addresses.yaml": 3, "peers.yaml": 2} {
+		file := "../../deploy/examples/" + name
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := decode(file, text, new(alike.Table), rules{})
+		if c.broken != nil || len(c.problems) > 0 || len(c.objects) != objects {
+			t.Fatalf("%s: %+v", name, c)
+		}
+		for _, o := range c.objects {
+			if !o.usable() || len(o.problems()) > 0 {
+				t.Errorf("%s: %s: %v", name, o.ref(), o.problems())
+			}
 		}
 	}
 }
