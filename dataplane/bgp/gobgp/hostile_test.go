@@ -84,7 +84,8 @@ func TestDrawnMessagesOfANeighbourEndNothing(t *testing.T) {
 	self := newSelf(t, 90)
 	s := self.start(t)
 	paths := bgp.NewPaths(path(vip, hop1))
-	session := uint32(0)
+	session, sent := uint32(0), 0
+	defer func() { t.Logf("%d messages in %d sessions", sent, session) }()
 	testkit.Check(t, func(rt *rapid.T) {
 		session++
 		from := netip.AddrFrom4([4]byte{127, 2, byte(session >> 8), byte(session)})
@@ -93,7 +94,7 @@ func TestDrawnMessagesOfANeighbourEndNothing(t *testing.T) {
 			rt.Fatal(err)
 		}
 		in := rapid.SampledFrom([]hostile.Phase{hostile.OpenSent, hostile.OpenConfirm, hostile.Established, hostile.Established}).Draw(rt, "phase")
-		messages := rapid.SliceOfN(rapid.Custom(hostile.Draw), 1, 16).Draw(rt, "messages")
+		messages := rapid.SliceOfN(rapid.Custom(hostile.Draw), 1, 64).Draw(rt, "messages")
 		var c *hostile.Conversation
 		testkit.Eventually(t, "a session", func() (err error) { // the speaker refuses connections until it waits for one
 			c, err = hostile.Dial(t.Context(), from, netip.AddrPortFrom(self.addr, self.port), in)
@@ -104,6 +105,7 @@ func TestDrawnMessagesOfANeighbourEndNothing(t *testing.T) {
 			if c.Send(m) != nil {
 				break // it ended the session
 			}
+			sent++
 		}
 		if err := c.End(); err != nil {
 			rt.Fatal(err)
