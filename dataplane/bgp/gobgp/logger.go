@@ -32,6 +32,7 @@ type logger struct {
 	unsigned atomic.Uint64 // passwords that it could not set
 	faults   faults
 	written  func(attributes) // told of each UPDATE that GoBGP has written
+	received func(attributes) // told of each UPDATE that GoBGP is about to take in
 	up       func(attributes) // told of each peer that is up, before its session opens
 }
 
@@ -55,6 +56,9 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 		l.unsigned.Add(1)
 	case sentUpdate:
 		l.written(about)
+		return level
+	case receivedUpdate:
+		l.received(about)
 		return level
 	case peerUp:
 		l.up(about)
@@ -85,7 +89,7 @@ func (h handler) WithGroup(string) slog.Handler { return h }
 
 // Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelInfo && r.Message != sentUpdate && !h.log.Enabled(ctx, r.Level) {
+	if r.Level < slog.LevelInfo && r.Message != sentUpdate && r.Message != receivedUpdate && !h.log.Enabled(ctx, r.Level) {
 		return nil
 	}
 	attrs := slices.Clone(h.bound)

@@ -55,4 +55,5 @@ func (s *Speaker) onUp(about attributes) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	s.queues[a] = newQueue(time.Now())
+	delete(s.refused, a)
 }

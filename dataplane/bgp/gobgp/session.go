@@ -96,6 +96,7 @@ func (s *Speaker) forget(a netip.Addr) {
 	defer s.sessionsMu.Unlock()
 	delete(s.without, a)
 	delete(s.queues, a)
+	delete(s.refused, a)
 	if s.unnumbered[a.WithZone("")] == a {
 		delete(s.unnumbered, a.WithZone(""))
 	}

@@ -66,6 +66,7 @@ type Speaker struct {
 
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
+	refused    map[netip.Addr]int      // paths that peers sent on them
 	queues     map[netip.Addr]*queue   // of the sessions that opened or are opening last
 	opened     uint64                  // sessions so far
 	keeping    bgp.Keeping
@@ -83,11 +84,11 @@ func New(c Config) (*Speaker, error) {
 	}
 	s := &Speaker{
 		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, healed: map[netip.Addr]time.Time{},
-		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{},
+		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{}, refused: map[netip.Addr]int{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
 	s.openings.since = map[netip.Addr]time.Time{}
-	s.logger.written, s.logger.up = s.onWritten, s.onUp
+	s.logger.written, s.logger.received, s.logger.up = s.onWritten, s.unlearn, s.onUp
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(slog.New(handler{logger: s.logger}), nil)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)
 	go s.server.Serve()

@@ -26,7 +26,7 @@ type PeerStatus struct {
 	LongLived   bool          // the switch keeps our paths as a last resort when we are lost
 	HoldTime    time.Duration // negotiated
 	Announced   int           // paths that it is sent
-	Refused     int           // paths that it sent and we ignored
+	Refused     int           // paths that it sent in this session, or the last one, each as often as it sent it: we learn none
 	UpdatesSent uint64
 	Demoted     bool
 	Fault       Fault // why there is no session, as far as that is known
@@ -64,9 +64,9 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 		Demoted:     contains(demoted, address),
 	}
 	timers := p.GetTimers().GetState()
-	for _, af := range p.GetAfiSafis() {
-		out.Refused += int(af.GetState().GetReceived())
-	}
+	s.sessionsMu.Lock()
+	out.Refused = s.refused[address]
+	s.sessionsMu.Unlock()
 	if !out.Established {
 		if t := timers.GetDowntime(); t != nil {
 			out.Since = t.AsTime()

@@ -18,7 +18,7 @@ import (
 )
 
 // dialler starts a speaker that listens nowhere and dials from any address, as members on a laptop do.
-func dialler(t *testing.T, n int) *Speaker {
+func dialler(t testing.TB, n int) *Speaker {
 	t.Helper()
 	s, err := New(Config{ASN: 65000, RouterID: routerID(n), Logger: testLogger(t, fmt.Sprintf("speaker %d", n))})
 	if err != nil {
