@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/dataplane/bgp/hostile"
 	"fairlead.io/fairlead/e2e/lab"
 )
@@ -77,6 +78,45 @@ func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	}
 	l.Manifests.Service(0, 2, 3)
 	l.Bird.WaitNextHops(prefix(0), lab.NodeAddress(2), lab.NodeAddress(3))
+}
+
+// The same of nodes that peer themselves.
+func TestBytesOfANeighbourEndNoNode(t *testing.T) {
+	l, _, b := withSpeakers(t, 2)
+	b.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
+	before, stop := peered(b, "n1", "n2"), b.Watch(prefix(0))
+	messages := hostile.Messages()
+	var wg sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(messages)) {
+		address := netip.AddrFrom4([4]byte{198, 51, 100, byte(200 + i)})
+		l.AddAddress(address)
+		evil := hostile.Listen(t, address)
+		l.Manifests.Put("peer-evil-"+name+".yaml", fmt.Sprintf(`apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: evil-%s, annotations: {fairlead.io/mode: node}}
+spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d, ebgpMultiHop: true}
+`, name, lab.ASN, hostile.ASN, address, evil.Peer().Port))
+		for range 2 { // each node dials
+			wg.Go(func() {
+				c, err := evil.Session(hostile.Established)
+				if err == nil {
+					err = errors.Join(c.Send(messages[name]), c.End())
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	l.Manifests.Service(0, 2)
+	b.WaitNextHops(prefix(0), lab.NodeAddress(2))
+	if n, total := birdtest.Gaps(stop()); n > 0 {
+		t.Errorf("%d gaps, %s in all", n, total)
+	}
+	if after := peered(b, "n1", "n2"); after != before {
+		t.Errorf("sessions were %s, are %s", before, after)
+	}
 }
 
 // Whatever ends the speakers of all members at once ends no member, and takes no prefix from the switch; what changes meanwhile gets there.

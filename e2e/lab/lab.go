@@ -373,8 +373,14 @@ func (l *Lab) Switch(c birdtest.Config, nodes ...int) *birdtest.Bird {
 func (l *Lab) SwitchAddress() netip.Addr {
 	l.t.Helper()
 	a := netip.MustParseAddr("198.51.100.254")
-	l.ip("addr", "replace", a.String()+"/32", "dev", "lo")
+	l.AddAddress(a)
 	return a
+}
+
+// AddAddress gives this namespace an address that machines can reach.
+func (l *Lab) AddAddress(a netip.Addr) {
+	l.t.Helper()
+	l.ip("addr", "replace", a.String()+"/32", "dev", "lo")
 }
 
 // NeverMissing watches prefixes at the switch until the returned function is called, which fails the test if one of
