@@ -21,7 +21,7 @@ func TestForecastKeepsWhatManifestsLeaveToOthers(t *testing.T) {
 	draft := drafted(t, "service web ip=203.0.113.10", "node n1 192.0.2.1")
 	draft.Services[0].UID, draft.Nodes[0].UID = "", ""
 	draft.Nodes[0].Addresses, draft.Nodes[0].Ready = nil, false
-	f, err := Foresee(in, Draft{World: draft})
+	f, err := Foresee(t.Context(), in, Draft{World: draft})
 	if err != nil || len(f.Changes)+len(f.Waiting)+len(f.Pending) > 0 {
 		t.Errorf("%v: %+v", err, f)
 	}
@@ -32,7 +32,7 @@ func TestForecastKeepsWhatManifestsLeaveToOthers(t *testing.T) {
 	clusters := *in.Views[0].World
 	clusters.WholeCluster = true
 	whole.Views = []Admitted{{World: &clusters}}
-	if _, err := Foresee(whole, Draft{World: draft, InPlaceOf: "script"}); err == nil {
+	if _, err := Foresee(t.Context(), whole, Draft{World: draft, InPlaceOf: "script"}); err == nil {
 		t.Error("files were taken for all of a cluster")
 	}
 }
@@ -47,7 +47,7 @@ func TestForecastKeepsTheNamespaceOfConfiguration(t *testing.T) {
 	s.group.settle(s.input())
 	in := s.input()
 	in.Record = s.group.state.Read()
-	f, err := Foresee(in, Draft{World: drafted(t, lines...)})
+	f, err := Foresee(t.Context(), in, Draft{World: drafted(t, lines...)})
 	if err != nil || len(f.Changes)+len(f.Waiting)+len(f.Pending) > 0 {
 		t.Errorf("%v: %+v", err, f)
 	}

@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -32,17 +33,17 @@ type Change struct {
 
 // Foresee tells what would come of a draft, by the plans that would be made of it one after the other, in copies of the record.
 // Nobody is told of anything. What the sources ask for already, and is under way, is no part of it. Errors are about
-// the draft's source.
-func Foresee(in Input, d Draft) (Forecast, error) {
+// the draft's source, or ctx's.
+func Foresee(ctx context.Context, in Input, d Draft) (Forecast, error) {
 	with, held, err := d.on(in)
 	if err != nil {
 		return Forecast{}, err
 	}
-	before, plain, err := settled(in)
+	before, plain, err := settled(ctx, in)
 	if err != nil {
 		return Forecast{}, err
 	}
-	after, out, err := settled(with)
+	after, out, err := settled(ctx, with)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -64,12 +65,15 @@ func Foresee(in Input, d Draft) (Forecast, error) {
 const settleRounds = 16
 
 // settled is the record once a plan of the input has nothing left to propose.
-func settled(in Input) (*fsm.View, []Explanation, error) {
+func settled(ctx context.Context, in Input) (*fsm.View, []Explanation, error) {
 	as, err := in.Record.Copy()
 	if err != nil {
 		return nil, nil, fmt.Errorf("copy the record: %w", err)
 	}
 	for range settleRounds {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		in.Record = as.Read()
 		out := Plan(in)
 		proposals := slices.Concat(out.Urgent, out.Bulk)

@@ -3,6 +3,8 @@
 package leader
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +41,7 @@ func (s *scene) foresee(t failer, d *datadriven.TestData) string {
 	if draft.InPlaceOf != "" && !s.strict {
 		draft.World.AddressPolicies = append(draft.World.AddressPolicies, anything())
 	}
-	f, err := Foresee(in, draft)
+	f, err := Foresee(context.Background(), in, draft)
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -103,7 +105,7 @@ func TestPropertyForecastsComeTrue(t *testing.T) {
 			}
 		}
 		digest := in.Record.Digest()
-		f, err := Foresee(in, Draft{World: drafted(t, lines...)})
+		f, err := Foresee(t.Context(), in, Draft{World: drafted(t, lines...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,4 +198,20 @@ func plainly(sentence string) string {
 		return w[0] + " " + w[3] + " -"
 	}
 	return sentence
+}
+
+// A forecast is given up between two plans.
+func TestForecastsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := newScene(t)
+	in := s.input()
+	in.Record = s.group.state.Read()
+	if _, err := Foresee(ctx, in, Draft{World: drafted(t)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Foresee: %v", err)
+	}
+	if _, err := ForeseeOutside(ctx, OutsideInput{Record: in.Record}, Draft{World: drafted(t)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("ForeseeOutside: %v", err)
+	}
 }

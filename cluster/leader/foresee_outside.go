@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,17 +45,17 @@ const Judging = "judge"
 
 // ForeseeOutside tells what would come of a draft outside, by the plans and the calls that would be made one after the other in copies of
 // the record, where every call succeeds at once. Nobody is called. What the sources ask for already is no part of it. Errors are about
-// the draft's source.
-func ForeseeOutside(in OutsideInput, d Draft) (OutsideForecast, error) {
+// the draft's source, or ctx's.
+func ForeseeOutside(ctx context.Context, in OutsideInput, d Draft) (OutsideForecast, error) {
 	drafted, stand, err := d.outside(in)
 	if err != nil {
 		return OutsideForecast{}, err
 	}
-	before, err := in.foretell(nil, nil)
+	before, err := in.foretell(ctx, nil, nil)
 	if err != nil {
 		return OutsideForecast{}, err
 	}
-	after, err := in.foretell(drafted, stand)
+	after, err := in.foretell(ctx, drafted, stand)
 	if err != nil {
 		return OutsideForecast{}, err
 	}
@@ -94,7 +95,7 @@ const foretellRounds = 32
 
 // foretell plans and pretends to call until nothing changes any more. What is drafted comes before what the views show; what stands in the
 // place of a source is acted on when it was read once, and again when it was read twice.
-func (in OutsideInput) foretell(drafted *world.World, stand *standIn) (foretold, error) {
+func (in OutsideInput) foretell(ctx context.Context, drafted *world.World, stand *standIn) (foretold, error) {
 	as, err := in.Record.Copy()
 	if err != nil {
 		return foretold{}, fmt.Errorf("copy the record: %w", err)
@@ -104,23 +105,26 @@ func (in OutsideInput) foretell(drafted *world.World, stand *standIn) (foretold,
 		return foretold{}, err
 	}
 	if stand == nil {
-		return in.settle(x, p, drafted)
+		return in.settle(ctx, x, p, drafted)
 	}
 	shown := in.Views
 	in.Views, _ = stand.read(as.Read(), shown)
-	if _, err := in.settle(x, p, nil); err != nil {
+	if _, err := in.settle(ctx, x, p, nil); err != nil {
 		return foretold{}, err
 	}
 	views, held := stand.read(as.Read(), shown)
 	in.Views = views
-	out, err := in.settle(x, p, nil)
+	out, err := in.settle(ctx, x, p, nil)
 	out.held = held
 	return out, err
 }
 
 // settle plans and pretends to call until nothing changes any more.
-func (in *OutsideInput) settle(x *balancers.Index, p *pretender, drafted *world.World) (foretold, error) {
+func (in *OutsideInput) settle(ctx context.Context, x *balancers.Index, p *pretender, drafted *world.World) (foretold, error) {
 	for range foretellRounds {
+		if err := ctx.Err(); err != nil {
+			return foretold{}, err
+		}
 		before := p.as.Digest()
 		out := x.Plan(in.plan(p.as.Read(), drafted))
 		if err := pretend(p.as, out.Proposals); err != nil {

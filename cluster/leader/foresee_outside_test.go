@@ -186,7 +186,7 @@ func (s *shop) foretells(f failer, d Draft) []OutsideCall {
 	g, in, stop := s.lead(f)
 	defer stop()
 	digest := g.state.Digest()
-	said, err := ForeseeOutside(in, d)
+	said, err := ForeseeOutside(context.Background(), in, d)
 	if err != nil {
 		f.Fatalf("%v", err)
 	}
@@ -333,7 +333,7 @@ func TestForetoldCallsInPlaceOfAFolderAreThoseThatAreMade(t *testing.T) {
 		_, in, stop := s.lead(f)
 		defer stop()
 		foresee := func(source string) (actions string, said OutsideForecast) {
-			said, err := ForeseeOutside(in, Draft{World: &draft, InPlaceOf: source})
+			said, err := ForeseeOutside(context.Background(), in, Draft{World: &draft, InPlaceOf: source})
 			if err != nil {
 				f.Fatalf("%v", err)
 			}
@@ -346,7 +346,7 @@ func TestForetoldCallsInPlaceOfAFolderAreThoseThatAreMade(t *testing.T) {
 		if want := "ensure BackendGroup shop/g7, "; got != want {
 			f.Fatalf("on top of the folder: %s, want %s", got, want)
 		}
-		if _, err := ForeseeOutside(in, Draft{World: &draft, InPlaceOf: "nowhere"}); err == nil {
+		if _, err := ForeseeOutside(context.Background(), in, Draft{World: &draft, InPlaceOf: "nowhere"}); err == nil {
 			f.Fatalf("a folder that is none is stood for")
 		}
 		got, said := foresee("folder")

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // Context is how the command line finds a group. As a file:
@@ -33,7 +35,7 @@ func LoadContext(path string) (Context, error) {
 		return Context{}, fmt.Errorf("context: %w", err)
 	}
 	var c Context
-	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+	if err := safeyaml.Unmarshal(data, &c); err != nil {
 		return Context{}, fmt.Errorf("context %s: %w; it has servers, ca, cert and key", path, oneLine(err))
 	}
 	for _, field := range []*string{&c.CA, &c.Cert, &c.Key} {

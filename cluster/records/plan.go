@@ -33,17 +33,26 @@ func (s *Service) Plan(ctx context.Context, req *fairleadv1.PlanRequest) (*fairl
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	w := s.o.Manifests(files)
+	w, err := s.o.Manifests(ctx, files)
+	if err != nil {
+		return nil, err
+	}
 	if why := noObject(w.Problems); why != "" {
 		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, why, "mend it (a manifest has apiVersion, kind and metadata), or leave it out: nothing is foretold of it")
 	}
 	draft := leader.Draft{World: &w, InPlaceOf: req.GetInPlaceOf()}
-	f, err := leader.Foresee(in, draft)
-	if err != nil {
+	f, err := leader.Foresee(ctx, in, draft)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, err.Error(), "`fairlead get sources` lists what was acted on")
 	}
 	out, left, err := s.foreseeOutside(ctx, draft)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, err.Error(), "look for what is asked for twice, or leave some of it out")
 	}
 	d := planDocument(&f, &out)
@@ -78,9 +87,9 @@ func noObject(problems []world.Problem) string {
 // foreseeOutside is what would come of a draft outside. Left says why that is left out, where there would be anything to tell: what takes the place
 // of a source may take away what that had.
 func (s *Service) foreseeOutside(ctx context.Context, d leader.Draft) (f leader.OutsideForecast, left string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askLoopWithin)
-	defer cancel()
-	in, why := s.o.Planner.AskedOutside(ctx)
+	asking, cancel := context.WithTimeout(ctx, askLoopWithin)
+	in, why := s.o.Planner.AskedOutside(asking)
+	cancel()
 	switch {
 	case why != "" && d.Left() == 0 && d.InPlaceOf == "":
 		return f, "", nil
@@ -93,7 +102,7 @@ func (s *Service) foreseeOutside(ctx context.Context, d leader.Draft) (f leader.
 		}
 		return f, "outside load balancers are not planned from source " + d.InPlaceOf, nil
 	}
-	f, err = leader.ForeseeOutside(in, d)
+	f, err = leader.ForeseeOutside(ctx, in, d)
 	return f, "", err
 }
 

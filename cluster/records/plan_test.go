@@ -23,7 +23,7 @@ import (
 )
 
 // oneService reads any files as one Service, and a policy that lets it have its address.
-func oneService(map[string][]byte) world.World {
+func oneService(context.Context, map[string][]byte) (world.World, error) {
 	of := netip.MustParseAddr("203.0.113.1")
 	return world.World{
 		AddressPolicies: []*world.AddressPolicy{{
@@ -38,7 +38,7 @@ func oneService(map[string][]byte) world.World {
 		LoadBalancers: []*world.OutsideBalancer{{
 			Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "lb"}, UID: "u"}, DriverID: world.ID{Namespace: "shop", Name: "clb"}, Spec: []world.KV{{Key: "vip", Value: "7"}},
 		}},
-	}
+	}, nil
 }
 
 func planRequest(size int) *fairleadv1.PlanRequest {
@@ -105,7 +105,7 @@ func TestPlanSaysThatItLeavesOutWhatADraftWouldTakeAway(t *testing.T) {
 	folder := []leader.Admitted{{World: &world.World{Source: "manifests:/etc/x"}, Complete: true}}
 	as := serve(t, records.Options{
 		Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, busy: "an LBCF controller runs", seen: folder},
-		Manifests: func(map[string][]byte) world.World { return world.World{} },
+		Manifests: func(context.Context, map[string][]byte) (world.World, error) { return world.World{}, nil },
 	})
 	for source, want := range map[string]string{"": "", "manifests:/etc/x": "an LBCF controller runs"} {
 		req := planRequest(7)
@@ -140,10 +140,10 @@ func TestPlanRefusesDocumentsThatAreNoObjects(t *testing.T) {
 		{[]world.Problem{invalid, none(7)}, "plan: a.yaml:7: no Kubernetes object: it has no kind; mend it (a manifest has apiVersion, kind and metadata), or leave it out"},
 		{[]world.Problem{none(7), none(9), none(11)}, "a.yaml:7: no Kubernetes object: it has no kind, and 2 more like it; mend it"},
 	} {
-		as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: func(map[string][]byte) world.World {
-			w := oneService(nil)
+		as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: func(ctx context.Context, files map[string][]byte) (world.World, error) {
+			w, err := oneService(ctx, files)
 			w.Problems = c.problems
-			return w
+			return w, err
 		}})
 		_, err := as(pki.Viewer).Record.Plan(t.Context(), planRequest(7))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -193,4 +193,32 @@ func TestPlanRefusesWhatItCannotAnswer(t *testing.T) {
 
 func (broken) Plan(context.Context, *fairleadv1.PlanRequest) (*fairleadv1.PlanResponse, error) {
 	return nil, errors.New("connection refused")
+}
+
+// A plan ends with its call: what is not waited for any more is not worked on, and the next one is not kept waiting by it.
+func TestPlanEndsWithItsCall(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	read := make(chan struct{})
+	as := serve(t, records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}, Manifests: func(ctx context.Context, files map[string][]byte) (world.World, error) {
+		if _, slow := files["slow.yaml"]; slow {
+			close(read)
+			<-ctx.Done()
+		}
+		return oneService(ctx, files)
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := as(pki.Viewer).Record.Plan(ctx, &fairleadv1.PlanRequest{Files: []*fairleadv1.PlanRequest_File{{Name: "slow.yaml"}}})
+		ended <- err
+	}()
+	<-read
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a call that was given up was answered")
+	}
+	if _, err := as(pki.Viewer).Record.Plan(t.Context(), planRequest(7)); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
 }

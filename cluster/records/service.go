@@ -50,7 +50,7 @@ type Options struct {
 	// Planner explains what the leader decides; optional: without it Why goes by the record alone.
 	Planner Planner
 	// Manifests reads files as a source that is a folder would. Optional: without it Plan is refused.
-	Manifests func(files map[string][]byte) world.World
+	Manifests func(ctx context.Context, files map[string][]byte) (world.World, error)
 	// ToLeader names who leads, as far as is known, and the way there: nil if its address is not known. Optional.
 	ToLeader func() (name string, client fairleadv1connect.RecordServiceClient)
 	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.

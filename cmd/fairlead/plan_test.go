@@ -133,6 +133,11 @@ func TestPlanFailsInOneLine(t *testing.T) {
 	if err := os.WriteFile(kindless, []byte(drafted+"---\napiVersion: lbcf.tkestack.io/v1\nmetadata: {name: d, namespace: shop}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	bomb := filepath.Join(t.TempDir(), "bomb.yaml")
+	if err := os.WriteFile(bomb, []byte("a: &a \""+strings.Repeat("x", 200<<10)+"\"\nb: ["+strings.Repeat("*a,", 60<<10)+"]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.run([]string{server}, "plan", "-f", bomb).mustFail(t, exitFailed, "bomb.yaml:2: with the alias *a, aliases add more than", "write out what they stand for", "nothing is foretold of it")
 	at := fmt.Sprintf("kindless.yaml:%d: no Kubernetes object: it has no kind; mend it", strings.Count(drafted, "\n")+2)
 	w.run([]string{server}, "plan", "-f", kindless).mustFail(t, exitFailed, at, "or leave it out")
 	w.run([]string{server}, "plan").mustFail(t, exitUsage, "want -f FILE|DIR")

@@ -3,12 +3,8 @@
 package layers_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -50,7 +46,7 @@ func TestTestsDrawTheSameOnEveryRun(t *testing.T) {
 			return fs.SkipDir
 		case strings.HasSuffix(name, "_test.go"):
 			seen++
-			lookAtDraws(t, path)
+			lookAtCalls(t, path, drawsByItself)
 		}
 		return nil
 	})
@@ -60,51 +56,4 @@ func TestTestsDrawTheSameOnEveryRun(t *testing.T) {
 	if seen < 500 {
 		t.Errorf("only %d files of tests were looked at", seen)
 	}
-}
-
-func lookAtDraws(t *testing.T, path string) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := map[string]func(string) string{} // by the name of the package in this file
-	for _, i := range file.Imports {
-		imported, err := strconv.Unquote(i.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rule, ruled := drawsByItself[imported]
-		if !ruled {
-			continue
-		}
-		name := filepath.Base(strings.TrimSuffix(imported, "/v2"))
-		if i.Name != nil {
-			name = i.Name.Name
-		}
-		rules[name] = rule
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		called := call.Fun
-		switch x := called.(type) { // of a generic function
-		case *ast.IndexExpr:
-			called = x.X
-		case *ast.IndexListExpr:
-			called = x.X
-		}
-		selector, ok := called.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if of, ok := selector.X.(*ast.Ident); ok && rules[of.Name] != nil {
-			if instead := rules[of.Name](selector.Sel.Name); instead != "" {
-				t.Errorf("%s calls %s.%s: use %s", files.Position(call.Pos()), of.Name, selector.Sel.Name, instead)
-			}
-		}
-		return true
-	})
 }

@@ -21,9 +21,9 @@ var (
 	mayImport = map[string][]string{
 		"fsm":       {},
 		"api":       {"fsm"},
-		"cluster":   {"fsm", "api", "internal/freeport", "internal/mapped", "internal/private", "internal/testkit"}, // freeport, private and testkit for its tests
+		"cluster":   {"fsm", "api", "internal/freeport", "internal/mapped", "internal/private", "internal/safeyaml", "internal/testkit"}, // freeport, private and testkit for its tests
 		"dataplane": {"fsm", "api", "internal"},
-		"k8s":       {"fsm"},
+		"k8s":       {"fsm", "internal/safeyaml"},
 		"internal":  {},
 		"sim":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "deploy", "k8s", "internal", "sim"},

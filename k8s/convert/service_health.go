@@ -5,9 +5,8 @@ package convert
 import (
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/safeyaml"
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 )
 
@@ -19,7 +18,7 @@ func (r *report) probes(text string) world.HealthCheck {
 	}
 	field := annotationField(AnnotationHealthCheck)
 	var check v1beta1.HealthCheck
-	if err := yaml.UnmarshalStrict([]byte(text), &check); err != nil {
+	if err := safeyaml.Unmarshal([]byte(text), &check); err != nil {
 		r.degrade(field, `write it as policies have it, such as "{type: HTTP, port: 8080, path: /healthz}", or remove it`,
 			"it cannot be read (%s); endpoints are not probed", strings.Join(strings.Fields(err.Error()), " "))
 		return world.HealthCheck{}

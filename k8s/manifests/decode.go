@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/safeyaml"
 	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/api/balancing"
@@ -46,10 +46,15 @@ func (c *content) blank() bool {
 // decode reads the objects of a file, which share what they can with those that like has seen. A file with one document that is no YAML is
 // broken as a whole: it may have been cut off while it was written.
 func decode(name string, data []byte, like *alike.Table, by rules) content {
+	return decodeWithin(safeyaml.NewBudget(len(data)), name, data, like, by)
+}
+
+// decodeWithin is decode, of one of several files whose aliases share a budget.
+func decodeWithin(budget *safeyaml.Budget, name string, data []byte, like *alike.Table, by rules) content {
 	d := decoder{file: name, ignored: map[string]bool{}, like: like, rules: by}
 	for _, doc := range split(data) {
 		d.doc = &doc
-		raw, err := yaml.YAMLToJSONStrict(doc.text)
+		raw, err := budget.ToJSON(doc.text)
 		if err != nil {
 			line, why := doc.yamlError(err)
 			return content{broken: &world.Problem{

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // document is one YAML document of a file.
@@ -109,9 +111,8 @@ func (d *document) firstLine() int {
 func (d *document) root() *yamlv3.Node {
 	if d.tree == nil {
 		d.tree = &yamlv3.Node{}
-		var whole yamlv3.Node
-		if err := yamlv3.Unmarshal(d.text, &whole); err == nil && len(whole.Content) > 0 {
-			d.tree = whole.Content[0]
+		if root := safeyaml.Root(d.text); root != nil {
+			d.tree = root
 		}
 	}
 	return d.tree

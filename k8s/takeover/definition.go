@@ -8,7 +8,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // AnnotationHandedOver on the definition of BackendRecords says since when (RFC 3339) Fairlead has LBCF's objects. LBCF
@@ -25,7 +26,7 @@ type Definition struct{ object unstructured.Unstructured }
 func ParseDefinitions(manifests [][]byte) ([]Definition, error) {
 	out := make([]Definition, len(manifests))
 	for i, text := range manifests {
-		if err := yaml.Unmarshal(text, &out[i].object.Object); err != nil {
+		if err := safeyaml.Unmarshal(text, &out[i].object.Object); err != nil {
 			return nil, fmt.Errorf("definition %d: %w", i, err)
 		}
 		// LBCF's were made by v1beta1, which let fields be kept that no schema has; a schema for all of them is only taken

@@ -3,6 +3,7 @@
 package takeover
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"fairlead.io/fairlead/internal/safeyaml"
 	"fairlead.io/fairlead/k8s/handover"
 )
 
@@ -94,12 +96,17 @@ func (c *Cluster) ApplyDefinitions(ctx context.Context, wanted []Definition) err
 
 // ApplyConfigurations applies manifests of LBCF's two admission configurations. Errors: they hold anything else.
 func (c *Cluster) ApplyConfigurations(ctx context.Context, manifests []byte) error {
-	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests)))
 	for {
 		o := &unstructured.Unstructured{}
-		switch err := documents.Decode(&o.Object); {
-		case errors.Is(err, io.EOF):
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if err == nil {
+			err = safeyaml.Unmarshal(text, &o.Object)
+		}
+		switch {
 		case err != nil:
 			return fmt.Errorf("read the admission configurations: %w", err)
 		case len(o.Object) == 0:

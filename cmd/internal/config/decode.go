@@ -3,7 +3,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // maxBytes bounds a configuration file: a wrong path must not fill the memory.
@@ -41,9 +40,7 @@ func decode(path string, into any) error {
 	if data, err = expand(data); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	switch err := d.Decode(into); {
+	switch err := safeyaml.Decode(data, into); {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%s: is empty", path)
 	case err != nil:

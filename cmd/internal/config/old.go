@@ -3,7 +3,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // Old is what the environment and the conf.yml of elf-io's balancing say, as far as it means something to our agent. What agent.yaml
@@ -172,7 +173,7 @@ func readOldFile(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: cannot be read, or is larger than %d bytes; is it the right file? (%v)", path, maxBytes, err)
 	}
 	var nodes map[string]yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&nodes); err != nil && !errors.Is(err, io.EOF) {
+	if err := safeyaml.Decode(data, &nodes); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %s", path, oneLine(err))
 	}
 	out := map[string]string{}

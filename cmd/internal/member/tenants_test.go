@@ -89,7 +89,14 @@ func drawTenant(t *rapid.T) string {
 // Whatever tenants write in their namespaces, what is planned is the same as without it: before anything is in the record, and after; and each of
 // them is told.
 func TestPropertyTenantsHaveNoSayInWhatIsPlanned(t *testing.T) {
-	read := manifests.Once(reviewLegacy, new(config.Controller).ConfigNamespaces())
+	once := manifests.Once(reviewLegacy, new(config.Controller).ConfigNamespaces())
+	read := func(files map[string][]byte) world.World {
+		w, err := once(t.Context(), files)
+		if err != nil {
+			t.Error(err)
+		}
+		return w
+	}
 	testkit.Check(t, func(t *rapid.T) {
 		files := map[string][]byte{"operated.yaml": []byte(operated)}
 		without := read(files)
