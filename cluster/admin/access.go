@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,6 +36,9 @@ type access struct {
 	// maxMessage bounds each message, bytes, after decompression.
 	maxMessage int
 }
+
+// maxBoot bounds the id of a boot, bytes, as the record does. It is held here for what never gets there, too.
+const maxBoot = 128
 
 const (
 	tinyMessage  = 16 << 10 // from strangers, too
@@ -137,6 +141,12 @@ func (a access) admitMessage(caller Caller, procedure string, message any) *Refu
 		}
 	default:
 		return nil
+	}
+	if m, ok := message.(interface{ GetBoot() string }); ok && len(m.GetBoot()) > maxBoot {
+		return &Refusal{
+			Code: Invalid, What: "call " + procedure + " as " + caller.Identity.String(),
+			Why: fmt.Sprintf("a boot id of %d bytes, at most %d are taken", len(m.GetBoot()), maxBoot), Remedy: "send that of the kernel, or use an agent of this release",
+		}
 	}
 	if about == caller.Identity.Name {
 		return nil

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -14,6 +15,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -142,4 +144,37 @@ func TestPropertyRolesAreKept(t *testing.T) {
 			t.Fatalf("%s may call %s only through a member", caller.Actor(), m.procedure)
 		}
 	})
+}
+
+// Boot ids are bounded in whatever agents send, by what the record takes.
+func TestBootIDsAreBounded(t *testing.T) {
+	t.Parallel()
+	table, seen := accessTable(), 0
+	caller := Caller{Identity: pki.Identity{Role: pki.Agent, Name: "n1"}}
+	for _, m := range methods(t) {
+		boot := m.input.Fields().ByName("boot")
+		if boot == nil || !slices.Contains(table[m.procedure].roles, pki.Agent) {
+			continue
+		}
+		seen++
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(m.input.FullName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for length, want := range map[int]Code{maxBoot: "", maxBoot + 1: Invalid} {
+			message := kind.New()
+			message.Set(m.input.Fields().ByName("node"), protoreflect.ValueOfString("n1"))
+			message.Set(boot, protoreflect.ValueOfString(strings.Repeat("x", length)))
+			refusal := table[m.procedure].admitMessage(caller, m.procedure, message.Interface())
+			if (refusal == nil) != (want == "") || refusal != nil && refusal.Code != want {
+				t.Errorf("%s with %d bytes: %v", m.procedure, length, refusal)
+			}
+			if _, err := fsm.Fit(fsm.Proposal{Command: &fsm.RegisterBoot{Node: "n1", Boot: fsm.BootID(strings.Repeat("x", length))}}); (err == nil) != (want == "") {
+				t.Errorf("the record takes other boot ids: of %d bytes: %v", length, err)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d calls of agents name a boot", seen)
+	}
 }

@@ -40,6 +40,10 @@ type beats struct {
 	// probes are what nodes think of addresses that they probe, coming reports whose last piece has not come.
 	probes map[fsm.NodeID]probes.Said
 	coming map[fsm.NodeID]probes.Report
+	half   map[fsm.NodeID]int // bytes of coming, as they are in held
+	held   int                // bytes of probes and coming
+	// streams counts the streams of heartbeats that nodes have open.
+	streams map[fsm.NodeID]int
 }
 
 // Beat is the newest heartbeat of a node. At has a monotonic reading.
@@ -60,7 +64,8 @@ type Flows struct {
 
 func newBeats(now func() time.Time) *beats {
 	return &beats{now: now, since: now(), last: map[fsm.NodeID]Beat{}, sessions: map[fsm.NodeID]map[fsm.PeerName]string{},
-		probes: map[fsm.NodeID]probes.Said{}, coming: map[fsm.NodeID]probes.Report{}}
+		probes: map[fsm.NodeID]probes.Said{}, coming: map[fsm.NodeID]probes.Report{},
+		half: map[fsm.NodeID]int{}, streams: map[fsm.NodeID]int{}}
 }
 
 // Beats lists the newest heartbeat of each node that was ever heard of, by name, and since when this member
@@ -102,8 +107,9 @@ func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
 	for first := true; ; {
 		select {
 		case req := <-came:
-			if first && req.GetProbes() == nil {
-				s.beats.forgetProbes(fsm.NodeID(req.GetNode()))
+			if node := fsm.NodeID(req.GetNode()); first && !isHost(ctx) {
+				s.beats.begin(node, req.GetProbes() != nil)
+				defer s.beats.end(node)
 			}
 			first = false
 			answer, err := s.hear(ctx, req, said)
@@ -117,6 +123,47 @@ func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// rememberSaid is how long it is remembered what a node said in heartbeats, once it has no stream of them any more. A new stream tells all of it
+// anew, and nobody goes by what is so old.
+const rememberSaid = 30 * time.Second
+
+// begin is for a new stream of heartbeats; one that begins without a word of probes has none to tell of.
+func (l *beats) begin(node fsm.NodeID, probes bool) {
+	l.mu.Lock()
+	l.streams[node]++
+	l.mu.Unlock()
+	if !probes {
+		l.forgetProbes(node)
+	}
+}
+
+// end is for a stream that ended. Half a report will not be completed; what else the node said is forgotten a while later.
+func (l *beats) end(node fsm.NodeID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.streams[node]--; l.streams[node] <= 0 {
+		delete(l.streams, node)
+		l.setComing(node, nil)
+	}
+}
+
+// forgetSilent forgets what nodes said whose streams have ended a while ago, but when they were heard of.
+func (l *beats) forgetSilent() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, b := range l.last {
+		if l.streams[node] > 0 || l.now().Sub(b.At) < rememberSaid {
+			continue
+		}
+		delete(l.sessions, node)
+		l.setProbes(node, probes.Said{})
+		if b.Flows != nil {
+			b.Flows = nil
+			l.last[node] = b
 		}
 	}
 }
@@ -188,6 +235,9 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 // maxSessions bounds the BGP sessions of one node that are remembered.
 const maxSessions = 64
 
+// maxSessionText bounds the name of a neighbour and the state of its session, bytes.
+const maxSessionText = 253
+
 // sessionsOf reads the BGP sessions of a node, nil if they are as they were.
 func sessionsOf(m *fairleadv1.SpeakerSessions) (map[fsm.PeerName]string, error) {
 	if m == nil {
@@ -198,6 +248,9 @@ func sessionsOf(m *fairleadv1.SpeakerSessions) (map[fsm.PeerName]string, error) 
 	}
 	out := map[fsm.PeerName]string{}
 	for _, session := range m.GetSessions() {
+		if n := max(len(session.GetNeighbour()), len(session.GetState())); n > maxSessionText {
+			return nil, fmt.Errorf("a session with a name or a state of %d bytes, at most %d make sense", n, maxSessionText)
+		}
 		out[fsm.PeerName(session.GetNeighbour())] = session.GetState()
 	}
 	return out, nil

@@ -12,8 +12,21 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// maxProbed bounds the places that one node reports on.
-const maxProbed = 4096
+// Bounds of what nodes say of what they probe.
+const (
+	maxProbed      = 4096      // places of one node, and subjects, whether or not they have any
+	maxHeldBytes   = 256 << 20 // of all nodes
+	maxServiceName = 317       // bytes: a namespace, a slash and a name, as Kubernetes has them at most
+	placeBytes     = 64        // what one place takes in memory, or a subject beside its name
+)
+
+// probedBytes is what a report takes in memory.
+func probedBytes(r probes.Report) (n int) {
+	for of, places := range r {
+		n += placeBytes + len(of.Service) + placeBytes*len(places)
+	}
+	return n
+}
 
 // Probed gives what each node that was heard of within so long thinks of the addresses that it probes.
 func (s *Service) Probed(within time.Duration) probes.Heard {
@@ -32,8 +45,25 @@ func (s *Service) Probed(within time.Duration) probes.Heard {
 func (l *beats) forgetProbes(node fsm.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.probes, node)
-	delete(l.coming, node)
+	l.setProbes(node, probes.Said{})
+	l.setComing(node, nil)
+}
+
+// setProbes and setComing keep count of what all nodes said, under l.mu. Nil is forgotten.
+func (l *beats) setProbes(node fsm.NodeID, said probes.Said) {
+	l.held += probedBytes(said.Report) - probedBytes(l.probes[node].Report)
+	if l.probes[node] = said; said.Report == nil {
+		delete(l.probes, node)
+	}
+}
+
+func (l *beats) setComing(node fsm.NodeID, half probes.Report) {
+	l.held += probedBytes(half) - l.half[node]
+	l.coming[node], l.half[node] = half, probedBytes(half)
+	if half == nil {
+		delete(l.coming, node)
+		delete(l.half, node)
+	}
 }
 
 // addProbes takes in a piece of a report, or, where m is nil, that what the node said is so as of a revision, too. What the node said before counts
@@ -55,31 +85,41 @@ func (l *beats) addProbes(node fsm.NodeID, m *fairleadv1.ProbeReport, of fsm.Rev
 	if report == nil || m.GetBegins() {
 		report = probes.Report{}
 	}
-	if err := gather(report, m); err != nil {
-		delete(l.coming, node)
+	err := gather(report, m)
+	if err == nil && l.held-l.half[node]+probedBytes(report) > maxHeldBytes {
+		err = fmt.Errorf("what nodes say of probes takes %d MiB already", maxHeldBytes>>20)
+	}
+	if err != nil {
+		l.setComing(node, nil)
 		return err
 	}
 	if m.GetMore() {
-		l.coming[node] = report
+		l.setComing(node, report)
 		return nil
 	}
-	delete(l.coming, node)
-	l.probes[node] = probes.Said{Report: report, Of: of}
+	l.setComing(node, nil)
+	l.setProbes(node, probes.Said{Report: report, Of: of})
 	return nil
 }
 
 // gather adds a piece to a report that nobody else has yet.
 func gather(to probes.Report, m *fairleadv1.ProbeReport) error {
-	n := 0
+	n, subjects := 0, len(to)
 	for _, places := range to {
 		n += len(places)
 	}
 	add := func(of probes.Subject, reported []*fairleadv1.PlaceReport) error {
-		if n += len(reported); n > maxProbed {
-			return fmt.Errorf("it reports on more than %d probed places", maxProbed)
+		places, known := to[of]
+		if n += len(reported); !known {
+			subjects++
 		}
-		places := to[of]
-		if places == nil {
+		switch {
+		case n > maxProbed, subjects > maxProbed:
+			return fmt.Errorf("it reports on more than %d probed places, or redirects and Services", maxProbed)
+		case len(of.Service) > maxServiceName:
+			return fmt.Errorf("it reports on a Service with a name of %d bytes, at most %d make sense", len(of.Service), maxServiceName)
+		}
+		if !known {
 			places = map[fsm.Probed]probes.Opinion{}
 			to[of] = places
 		}

@@ -145,3 +145,87 @@ func TestK50PlacesOfReports(t *testing.T) {
 		t.Errorf("%+v: %v", at, err)
 	}
 }
+
+// pieceOf is a piece of a report on Services of so many names, without places.
+func pieceOf(names int, length int) *fairleadv1.ProbeReport {
+	m := &fairleadv1.ProbeReport{More: true}
+	for i := range names {
+		m.Services = append(m.Services, &fairleadv1.ServiceReport{Name: fmt.Sprintf("%0*d", length, i)})
+	}
+	return m
+}
+
+// What one node says of probes is bounded in subjects and bytes, in however many pieces it comes, and so is what all say.
+func TestWhatNodesSayOfProbesIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, piece := range map[string]*fairleadv1.ProbeReport{
+		"subjects without places": pieceOf(maxProbed+1, 9), "a name without end": pieceOf(1, maxServiceName+1),
+	} {
+		if err := newBeats(time.Now).addProbes("n1", piece, fsm.Revision{}); err == nil {
+			t.Errorf("%s are taken in", name)
+		}
+	}
+	l := newBeats(time.Now)
+	whole := pieceOf(maxProbed, maxServiceName)
+	if err := l.addProbes("n1", whole, fsm.Revision{}); err != nil {
+		t.Fatalf("the most that one may say: %v", err)
+	}
+	if err := l.addProbes("n1", &fairleadv1.ProbeReport{More: true, Services: []*fairleadv1.ServiceReport{{Name: "one/more"}}}, fsm.Revision{}); err == nil {
+		t.Error("a second piece goes beyond the bound")
+	}
+	refused := 0
+	for i := range 300 {
+		if l.addProbes(fsm.NodeID(fmt.Sprint("n", i)), whole, fsm.Revision{}) != nil {
+			refused++
+		}
+	}
+	if l.held > maxHeldBytes || refused == 0 || refused == 300 {
+		t.Errorf("%d of 300 nodes were refused, %d MiB are held", refused, l.held>>20)
+	}
+	for i := range 300 {
+		l.forgetProbes(fsm.NodeID(fmt.Sprint("n", i)))
+	}
+	if l.held != 0 || len(l.half) > 0 {
+		t.Errorf("%d bytes are held of nobody", l.held)
+	}
+}
+
+// What a node said goes with its streams: half a report at once, the rest a while after the last heartbeat.
+func TestWhatNodesSaidIsForgottenWithTheirStreams(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := newBeats(func() time.Time { return now })
+	say := func(more bool) {
+		t.Helper()
+		piece := pieceOf(1, 9)
+		piece.More, piece.Begins = more, true
+		l.add(Beat{Node: "n1", Boot: "b1", At: now, Flows: &Flows{}}, map[fsm.PeerName]string{"tor": "established"})
+		if err := l.addProbes("n1", piece, fsm.Revision{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.begin("n1", true)
+	l.begin("n1", true) // a new stream, before the end of the former one was noticed
+	say(false)
+	say(true)
+	l.end("n1")
+	if len(l.coming) != 1 {
+		t.Error("the end of a former stream takes what the newer one says")
+	}
+	now = now.Add(2 * rememberSaid)
+	l.forgetSilent()
+	if len(l.probes) != 1 || len(l.sessions) != 1 {
+		t.Error("it is forgotten while there is a stream")
+	}
+	say(true)
+	l.end("n1")
+	l.forgetSilent()
+	if len(l.coming) != 0 || len(l.probes) != 1 || len(l.sessions) != 1 {
+		t.Errorf("after its last stream: %d half reports, %d reports, %d of sessions", len(l.coming), len(l.probes), len(l.sessions))
+	}
+	now = now.Add(2 * rememberSaid)
+	l.forgetSilent()
+	if len(l.probes)+len(l.sessions)+len(l.streams)+l.held != 0 || l.last["n1"].Flows != nil || l.last["n1"].Boot != "b1" {
+		t.Errorf("a while later: %+v", l)
+	}
+}

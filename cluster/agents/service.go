@@ -115,11 +115,25 @@ func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	for _, part := range []func(context.Context) error{s.board.run, s.watchStanding, s.marks.run, s.reports.run} {
+	for _, part := range []func(context.Context) error{s.board.run, s.watchStanding, s.forgetSilent, s.marks.run, s.reports.run} {
 		running.Go(func() { cancel(part(ctx)) })
 	}
 	running.Wait()
 	return context.Cause(ctx)
+}
+
+// forgetSilent has what was said in heartbeats forgotten in time.
+func (s *Service) forgetSilent(ctx context.Context) error {
+	ticks := time.NewTicker(rememberSaid / 2)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			s.beats.forgetSilent()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // watchStanding wakes the streams when this member falls behind or out of touch.
