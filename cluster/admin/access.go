@@ -33,6 +33,10 @@ type access struct {
 	newcomers bool
 	// within bounds a call from the first byte to the last; 0 for streams, which end when they are done.
 	within time.Duration
+	// changes is what a call counts in its caller's budget of changes; 0 for one that comes to no log.
+	changes int
+	// atOnce bounds the calls under way of one caller; 0 leaves it at his budget.
+	atOnce int
 	// maxMessage bounds each message, bytes, after decompression.
 	maxMessage int
 }
@@ -59,7 +63,7 @@ func accessTable() map[string]access {
 	// Hosts outside the cluster announce nothing, hold no leases, and are told what is theirs alone.
 	agents := []pki.Role{pki.Agent, pki.Host}
 	look := access{roles: looking, within: quickly, maxMessage: smallMessage}
-	change := access{roles: operating, within: changing, maxMessage: smallMessage}
+	change := access{roles: operating, within: changing, changes: 1, maxMessage: smallMessage}
 	return map[string]access{
 		fairleadv1connect.RaftServiceStatusProcedure:   look,
 		fairleadv1connect.RaftServicePeersProcedure:    look,
@@ -67,9 +71,9 @@ func accessTable() map[string]access {
 		fairleadv1connect.RaftServiceRemoveProcedure:   change,
 		fairleadv1connect.RaftServiceTransferProcedure: change,
 		fairleadv1connect.RaftServiceFinalizeProcedure: change,
-		fairleadv1connect.RaftServiceSnapshotProcedure: {roles: operating, within: slowly, maxMessage: smallMessage},
+		fairleadv1connect.RaftServiceSnapshotProcedure: {roles: operating, within: slowly, changes: 1, maxMessage: smallMessage},
 		fairleadv1connect.RaftServiceBackupProcedure:   {roles: operating, maxMessage: smallMessage},
-		fairleadv1connect.RaftServiceRestoreProcedure:  {roles: operating, maxMessage: largeMessage},
+		fairleadv1connect.RaftServiceRestoreProcedure:  {roles: operating, changes: 1, maxMessage: largeMessage},
 
 		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, newcomers: true, within: quickly, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, newcomers: true, own: ownName, within: changing, maxMessage: smallMessage},
@@ -79,7 +83,7 @@ func accessTable() map[string]access {
 		fairleadv1connect.RecordServiceGetProcedure:          look,
 		fairleadv1connect.RecordServiceDescribeProcedure:     look,
 		fairleadv1connect.RecordServiceWhyProcedure:          {roles: looking, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.RecordServicePlanProcedure:         {roles: looking, within: planning, maxMessage: smallMessage},
+		fairleadv1connect.RecordServicePlanProcedure:         {roles: looking, within: planning, atOnce: 4, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, maxMessage: smallMessage},
 		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
 		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,
@@ -97,19 +101,19 @@ func accessTable() map[string]access {
 
 		// Members hand on what they cannot sign.
 		fairleadv1connect.EnrolServiceEnrolProcedure:       {roles: []pki.Role{Nobody, pki.Member}, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: agents, own: ownNode, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: agents, own: ownNode, within: quickly, changes: 1, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceRenewMemberProcedure: {roles: joining, own: ownName, within: quickly, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceOfferProcedure:       change,
 		fairleadv1connect.EnrolServiceAdmitHostProcedure:   change,
 		fairleadv1connect.EnrolServiceRemoveHostProcedure:  change,
 		fairleadv1connect.EnrolServiceRevokeProcedure:      change,
 
-		fairleadv1connect.AgentServiceSyncProcedure:          {roles: agents, own: ownNode, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: agents, own: ownNode, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceSyncProcedure:          {roles: agents, own: ownNode, changes: streamChanges, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: agents, own: ownNode, within: changing, changes: 1, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceHeartbeatProcedure:     {roles: agents, own: ownNode, maxMessage: tinyMessage},
 		fairleadv1connect.AgentServiceAnnouncementsProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, maxMessage: smallMessage},
-		fairleadv1connect.AgentServiceReportSpeakerProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, maxMessage: tinyMessage},
-		fairleadv1connect.AgentServiceRenewLeasesProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.AgentServiceReportSpeakerProcedure: {roles: []pki.Role{pki.Agent}, own: ownNode, within: changing, changes: 1, maxMessage: tinyMessage},
+		fairleadv1connect.AgentServiceRenewLeasesProcedure:   {roles: []pki.Role{pki.Agent}, own: ownNode, within: quickly, changes: 1, maxMessage: smallMessage},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"fairlead.io/fairlead/cluster/pki"
 )
@@ -25,6 +26,7 @@ type gate struct {
 	stopping context.Context // done when streams have to end
 	standing Standing
 	streams  streams
+	callers  *callers
 }
 
 // options are those of every mounted handler.
@@ -53,6 +55,16 @@ func (g *gate) admit(ctx context.Context, spec connect.Spec, _ connect.Peer, hea
 	if refusal != nil {
 		g.refused(connected, spec.Procedure, refusal)
 		return nil, toConnect(refusal)
+	}
+	leave, refusal := g.callers.enter(caller, spec.Procedure, g.table[spec.Procedure])
+	if refusal != nil {
+		g.limited(caller, spec.Procedure, "calls", refusal)
+		return nil, toConnect(refusal)
+	}
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		v.leave = leave
+	} else {
+		leave()
 	}
 	return WithCaller(ctx, caller), nil
 }
@@ -83,6 +95,31 @@ func (g *gate) refused(caller Caller, procedure string, refusal *Refusal) {
 		"remote", caller.Remote, "reason", refusal.Why, "remedy", refusal.Remedy, "suppressed", suppressed)
 }
 
+// limited notes that a call was refused since its caller asks for too much; other errors are not.
+func (g *gate) limited(caller Caller, procedure, limit string, err error) {
+	if !errors.Is(err, Busy) {
+		return
+	}
+	g.metrics.limited.WithLabelValues(procedure, string(caller.Identity.Role), limit).Inc()
+	suppressed, due := g.repeats.Due("limited " + procedure + " " + caller.Actor())
+	if due {
+		g.log.Warn("caller over its limit", "procedure", procedure, "identity", caller.Actor(), "remote", caller.Remote, "err", err, "suppressed", suppressed)
+	}
+}
+
+// change waits until the caller may make a change, of which the message is.
+func (g *gate) change(ctx context.Context, caller Caller, procedure string, message any) error {
+	n := g.table[procedure].changes
+	if m, ok := message.(proto.Message); ok && n > 0 {
+		n += proto.Size(m) >> 10
+	}
+	err := g.callers.change(ctx, caller, procedure, n)
+	if err != nil {
+		g.limited(caller, procedure, "changes", err)
+	}
+	return toConnect(err)
+}
+
 // WrapUnary implements connect.Interceptor.
 func (g *gate) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -95,6 +132,9 @@ func (g *gate) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		ctx, cancel := context.WithTimeout(ctx, rule.within)
 		defer cancel()
+		if err := g.change(ctx, caller, procedure, req.Any()); err != nil {
+			return nil, err
+		}
 		response, err := next(ctx, req)
 		g.metrics.seconds.WithLabelValues(procedure).Observe(g.now().Sub(begin).Seconds())
 		g.metrics.ended(procedure, caller, err)
@@ -122,10 +162,13 @@ func (g *gate) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 		if refusal := g.refuse(caller, procedure); refusal != nil { // since it was admitted
 			return toConnect(refusal)
 		}
+		if err := g.change(ctx, caller, procedure, nil); err != nil {
+			return err
+		}
 		open := g.metrics.streams.WithLabelValues(procedure)
 		open.Inc()
 		defer open.Dec()
-		err := next(ctx, &ownConn{StreamingHandlerConn: conn, gate: g, caller: caller})
+		err := next(ctx, &ownConn{StreamingHandlerConn: conn, ctx: ctx, gate: g, caller: caller})
 		if cause := context.Cause(ctx); err != nil && cause != nil && ctx.Err() != cause { //nolint:errorlint // a context that was given no cause has this very one
 			err = cause
 		}
@@ -137,6 +180,7 @@ func (g *gate) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 // ownConn holds each received message against the table.
 type ownConn struct {
 	connect.StreamingHandlerConn
+	ctx    context.Context //nolint:containedctx // the stream's, which it lives no longer than
 	gate   *gate
 	caller Caller
 }
@@ -149,6 +193,10 @@ func (c *ownConn) Receive(message any) error {
 	if refusal := c.gate.table[procedure].admitMessage(c.caller, procedure, message); refusal != nil {
 		c.gate.refused(c.caller, procedure, refusal)
 		return toConnect(refusal)
+	}
+	if err := c.gate.callers.message(c.ctx, c.caller, procedure); err != nil {
+		c.gate.limited(c.caller, procedure, "messages", err)
+		return toConnect(err)
 	}
 	return nil
 }

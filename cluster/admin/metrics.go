@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	refused  *prometheus.CounterVec
+	limited  *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	streams  *prometheus.GaugeVec
 }
@@ -27,6 +28,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "fairlead_api_refused_total",
 			Help: "Calls of the API that the caller's certificate does not allow.",
 		}, []string{"procedure", "role"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fairlead_api_limited_total",
+			Help: "Calls and messages of the API that were refused since their certificate asks for too much, by limit (calls, changes, messages).",
+		}, []string{"procedure", "role", "limit"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fairlead_api_request_seconds",
 			Help:    "How long unary calls of the API took.",
@@ -37,7 +42,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "Streams of the API that are open.",
 		}, []string{"procedure"}),
 	}
-	for _, collector := range []prometheus.Collector{m.requests, m.refused, m.seconds, m.streams} {
+	for _, collector := range []prometheus.Collector{m.requests, m.refused, m.limited, m.seconds, m.streams} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register metrics of the API: %w", err)
 		}

@@ -63,6 +63,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 		mux:      http.NewServeMux(),
 		gate: &gate{
 			table: accessTable(), log: o.Log, metrics: m, repeats: pki.NewRepeats(o.Now), now: o.Now, stopping: stopping, standing: o.Standing,
+			callers: newCallers(o.Now),
 		},
 		stop: stop,
 	}, nil
@@ -98,7 +99,7 @@ func (s *Server) MountPage(path string, page http.Handler, roles ...pki.Role) {
 	})
 }
 
-// bounded gives calls that are no streams an end, also for a caller who sends or reads a byte at a time. Where requests
+// bounded counts calls as under way, and gives those that are no streams an end, also for a caller who sends or reads a byte at a time. Where requests
 // come without a connection of their own (see Handler) there is nothing to bound.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +112,9 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 				}
 			}
 		}
-		next.ServeHTTP(w, r)
+		ctx, leave := counted(r.Context())
+		defer leave()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

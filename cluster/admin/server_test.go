@@ -4,6 +4,7 @@ package admin_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents/grouptest"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // curl makes a request as a tool would that knows nothing of Fairlead but its certificate.
@@ -398,5 +400,66 @@ func TestTheAPIIsServedByTheHTTP2OfAModule(t *testing.T) {
 	})
 	if status != http.StatusOK || proto != "HTTP/2.0" || !strings.Contains(stack, "golang.org/x/net/http2.(*serverConn)") || strings.Contains(stack, "net/http.(*http2") {
 		t.Errorf("%d by %s:\n%s", status, proto, stack)
+	}
+}
+
+// One agent's certificate has so many streams of a member, and others' go on; what ended makes room.
+func TestOneCertificateHasSoManyStreams(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	greedy, modest := w.client(pki.Agent, "n1", "m1"), w.client(pki.Agent, "n2", "m1")
+	open := func(client *admin.Client, node string) (end func(), err error) {
+		ctx, cancel := context.WithCancel(w.ctx())
+		stream, err := client.Agent.Sync(ctx, &fairleadv1.SyncRequest{Node: node, Boot: "b1"})
+		if err == nil && !stream.Receive() {
+			err = stream.Err()
+		}
+		if err != nil {
+			cancel()
+		}
+		return cancel, err
+	}
+	var ends []func()
+	var refused error
+	for range 100 {
+		end, err := open(greedy, "n1")
+		if err != nil {
+			refused = err
+			break
+		}
+		ends = append(ends, end)
+	}
+	if !errors.Is(refused, admin.Busy) || !strings.Contains(refused.Error(), "under way") || len(ends) != 64 {
+		t.Errorf("after %d streams: %v", len(ends), refused)
+	}
+	if _, err := open(modest, "n2"); err != nil {
+		t.Errorf("another agent: %v", err)
+	}
+	ends[0]()
+	testkit.Eventually(t, "a stream that ended makes room", func() error {
+		_, err := open(greedy, "n1")
+		return err
+	})
+	if log := w.member("m1").log.String(); !strings.Contains(log, "caller over its limit") || !strings.Contains(log, "agent/n1") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// What one certificate has come into the log is bounded, by how long it is; small things and others' go on.
+func TestOneCertificateChangesSoMuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acknowledge := func(client *admin.Client, node string, bytes int) error {
+		_, err := client.Agent.Acknowledge(w.ctx(), &fairleadv1.AcknowledgeRequest{Node: node, Boot: "b1", Failed: []*fairleadv1.FailedAddress{{Why: strings.Repeat("x", bytes)}}})
+		return err
+	}
+	greedy, modest := w.client(pki.Agent, "n1", "m1"), w.client(pki.Agent, "n2", "m1")
+	for i, bytes := range []int{900 << 10, 900 << 10, 1} {
+		if err := acknowledge(greedy, "n1", bytes); errors.Is(err, admin.Busy) != (i == 1) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if err := acknowledge(modest, "n2", 900<<10); errors.Is(err, admin.Busy) {
+		t.Errorf("another agent: %v", err)
 	}
 }
