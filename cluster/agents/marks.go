@@ -24,6 +24,9 @@ const (
 	// maxFailed bounds what one node may put into the record: who cannot carry out more has not carried out the
 	// revision at all.
 	maxFailed = 1024
+	// maxFailedAtOnce bounds what all nodes of one command put there: a command that is too long for an entry would be set aside with what
+	// all of them acknowledge, and a long one keeps those waiting that come after it.
+	maxFailedAtOnce = 16 * maxFailed
 	// proposeWithin keeps acknowledgements from waiting behind one that nobody answers.
 	proposeWithin = 10 * time.Second
 )
@@ -137,13 +140,15 @@ func (c *marks) add(m fsm.AppliedMark) (*pendingMark, error) {
 	return p, nil
 }
 
-// take removes up to maxMarks of what waits.
+// take removes up to maxMarks of what waits, and up to maxFailedAtOnce failed addresses with them.
 func (c *marks) take() []*pendingMark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []*pendingMark
+	failed := 0
 	for key, p := range c.pending {
-		if len(out) == maxMarks {
+		failed += len(p.mark.Failed)
+		if len(out) == maxMarks || len(out) > 0 && failed > maxFailedAtOnce {
 			break
 		}
 		delete(c.pending, key)
