@@ -100,7 +100,7 @@ func runProcess(raw string) error {
 	if err != nil {
 		return err
 	}
-	tr, err := transport.Listen(transport.Options{Listener: listener, Server: r.tls.Server(), Dial: r.tls.Dial, Log: r.log})
+	tr, err := transport.Listen(transport.Options{Listener: listener, Server: r.tls.Server(), Name: r.tls.Name, Dial: r.tls.Dial, Log: r.log})
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (r *realGroup) equip(m *member, o *Options) {
 		return err == nil
 	})
 	tr, err := transport.Listen(transport.Options{
-		Listener: listener, Server: r.tls.Server(), Dial: r.tls.Dial, Log: r.log,
+		Listener: listener, Server: r.tls.Server(), Name: r.tls.Name, Dial: r.tls.Dial, Log: r.log,
 	})
 	if err != nil {
 		r.t.Fatalf("listen: %v", err)

@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // connectWithin bounds the attempt to reach one member, so that the next one has its chance.
@@ -52,7 +53,7 @@ type Client struct {
 // NewClient makes a client. It connects when it is first used.
 func NewClient(o ClientOptions) *Client {
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{}).DialContext
+		o.Dial = (&net.Dialer{KeepAliveConfig: connlimit.KeepAlive()}).DialContext
 	}
 	d := &dialer{endpoint: o.Endpoint, dial: o.Dial, servers: o.Servers}
 	// To the transport this is HTTP/2 over plain connections: the dialer does TLS itself, because it has to know

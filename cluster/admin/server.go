@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"connectrpc.com/connect"
@@ -17,10 +18,13 @@ import (
 	"golang.org/x/net/http2"
 
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 const (
 	handshakeWithin = 10 * time.Second // also the time for a request's header
+	enrolWithin     = 20 * time.Second // of a connection without certificate, on which one call is made
+	writeWithin     = 15 * time.Second // for one write, which is a part of a message
 	idleWithin      = 5 * time.Minute
 	stopWithin      = 5 * time.Second // for calls under way when the server ends
 	maxHeaderBytes  = 64 << 10        // a GET carries its message in the address
@@ -29,9 +33,22 @@ const (
 	pingWithin      = 10 * time.Second
 )
 
+// limits of the API port. All agents may come at once, after a member was away; an agent needs two connections.
+func limits() connlimit.Limits {
+	return connlimit.Limits{
+		Strangers:      connlimit.Room{Total: 1024, PerKey: 64},
+		Guests:         connlimit.Room{Total: 128, PerKey: 32},
+		Known:          connlimit.Room{Total: 16384, PerKey: 64},
+		StrangerWithin: handshakeWithin,
+		GuestWithin:    enrolWithin,
+		WriteWithin:    writeWithin,
+	}
+}
+
 // ServerOptions is what a Server is made of.
 type ServerOptions struct {
 	Endpoint *pki.Endpoint // with Refusals; only for Serve
+	Members  []netip.Addr  // optional: addresses of others, from which strangers take no places; only for Serve
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time // optional, time.Now
@@ -41,6 +58,7 @@ type ServerOptions struct {
 // Server is the API port of a member: mutual TLS 1.3, HTTP/2 and HTTP/1.1, all services on one mux.
 type Server struct {
 	endpoint *pki.Endpoint
+	limits   connlimit.Options
 	log      *slog.Logger
 	mux      *http.ServeMux
 	gate     *gate
@@ -53,12 +71,17 @@ func NewServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	connections, err := connlimit.NewMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	stopping, stop := context.WithCancel(context.Background())
 	return &Server{
 		endpoint: o.Endpoint,
+		limits:   connlimit.Options{Port: string(pki.API), Limits: limits(), Metrics: connections, Members: o.Members},
 		log:      o.Log,
 		mux:      http.NewServeMux(),
 		gate: &gate{
@@ -147,13 +170,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
+		ConnState: s.vouch,
 	}
 	// What is mended in this HTTP/2 is in net/http only with a newer Go (hack/vuln/accepted.txt).
 	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
 		return errors.Join(fmt.Errorf("serve the API on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(pki.Wrap(listener), "", "") }()
+	go func() { failed <- server.ServeTLS(pki.Wrap(connlimit.Limit(listener, s.limits)), "", "") }()
 	select {
 	case err := <-failed:
 		s.Stop()
@@ -171,6 +195,27 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 type connKey struct{}
+
+// vouch tells the limits of the port who a connection is of, once its handshake is done.
+func (s *Server) vouch(conn net.Conn, state http.ConnState) {
+	secured, ok := conn.(*tls.Conn)
+	if !ok || state != http.StateActive {
+		return
+	}
+	limited, shown := connlimit.Of(conn), secured.ConnectionState().PeerCertificates
+	if limited.Stage() > connlimit.Unproven {
+		return // each request on it comes by here
+	}
+	if len(shown) == 0 {
+		limited.Vouch(connlimit.Guest, "")
+		return
+	}
+	identity, err := pki.Identify(shown[0])
+	if err != nil {
+		return // the request says why
+	}
+	limited.Vouch(connlimit.Known, identity.String())
+}
 
 // identify finds out who is calling; the handshake has proven that the certificate is in order.
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) {

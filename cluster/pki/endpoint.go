@@ -21,8 +21,9 @@ type Endpoint struct {
 	Self     Self           // nil: belongs to no group, as people's clients
 	OrNewer  bool           // for agents, see Membership
 	Refusals *Refusals      // of connections that came in; only servers need it
-	// Strangers may connect to the API port of a server without a certificate, to enrol; nil: nobody may.
-	Strangers *Strangers
+	// Enrols says that who has no certificate may connect to the API port, to enrol. How many may, and for how long, is for the
+	// listener to say.
+	Enrols bool
 	// Revoked is asked about everybody's certificate, of those who connect and of those who are connected to; nil: about nobody's.
 	Revoked Revoked
 	// Clients has the connections that EndStale may end; nil: none is, and each outlives its certificate.
@@ -89,7 +90,7 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 
 func (e *Endpoint) serverConfig(port Port, hello *tls.ClientHelloInfo, ours, theirs Membership) *tls.Config {
 	material, conn := e.Source.Material(), hello.Conn
-	mayEnrol := port == API && e.Strangers != nil && slices.Contains(hello.SupportedProtos, protocolEnrol)
+	mayEnrol := port == API && e.Enrols && slices.Contains(hello.SupportedProtos, protocolEnrol)
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		SessionTicketsDisabled: true,
@@ -100,7 +101,7 @@ func (e *Endpoint) serverConfig(port Port, hello *tls.ClientHelloInfo, ours, the
 		VerifyConnection: func(state tls.ConnectionState) error {
 			var refused *refusal
 			if mayEnrol && len(state.PeerCertificates) == 0 {
-				refused = e.Strangers.admit(conn)
+				refused = admitStranger(conn)
 			} else {
 				refused = e.admit(port, material.Roots, theirs, state.PeerCertificates)
 			}

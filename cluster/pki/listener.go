@@ -39,13 +39,15 @@ func (l connListener) Accept() (net.Conn, error) {
 // Conn is an accepted connection under TLS. It remembers how the handshake went.
 type Conn struct {
 	net.Conn
-	offer   atomic.Pointer[Membership]
-	refused atomic.Bool
-	// visit ends when a stranger's connection does; nil for everybody else.
-	visit atomic.Pointer[visit]
+	offer    atomic.Pointer[Membership]
+	refused  atomic.Bool
+	stranger atomic.Bool
 	// kept has this connection among its own, if somebody was admitted.
 	kept atomic.Pointer[Clients]
 }
+
+// NetConn is the connection below.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Offer is the membership that the client named in its handshake; the zero value if none.
 func (c *Conn) Offer() Membership {
@@ -59,9 +61,6 @@ func (c *Conn) Offer() Membership {
 // handshake for done and is sending its request already; closing at once would answer that with a reset, which
 // overtakes the alert that says what is wrong.
 func (c *Conn) Close() error {
-	if v := c.visit.Load(); v != nil {
-		v.end()
-	}
 	if k := c.kept.Load(); k != nil {
 		k.remove(c)
 	}

@@ -40,7 +40,6 @@ const (
 	reasonNoIdentity  = "no-identity"
 	reasonRole        = "wrong-role"
 	reasonMemberNewer = "member-follows-epochs"
-	reasonStrangers   = "too-many-strangers"
 	reasonRevoked     = "revoked"
 )
 

@@ -33,6 +33,7 @@ type ServingOptions struct {
 	Source *Source
 	// Authority signs for this process; nil: it has not the CA's key, and its own certificate has to be good at Names.
 	Authority *Authority
+	Callers   Callers // optional
 	Log       *slog.Logger
 	Now       func() time.Time // optional, time.Now
 }
@@ -40,7 +41,10 @@ type ServingOptions struct {
 // Serving is the certificate for callers who belong to no group and only check a server by a CA that they were told of: the
 // API server, which asks for admission. It is in force at every handshake, renews itself, and proves nothing to members
 // and agents: it has no identity.
-type Serving struct{ of servingSource }
+type Serving struct {
+	of      servingSource
+	callers Callers
+}
 
 // servingSource is where the certificate comes from.
 type servingSource interface {
@@ -51,7 +55,10 @@ type servingSource interface {
 // OpenServing makes a Serving. Errors: there is no certificate, or it is not good at a name.
 func OpenServing(o ServingOptions) (*Serving, error) {
 	o.Now = clock(o.Now)
-	s := &Serving{}
+	s := &Serving{callers: o.Callers}
+	if _, err := o.Callers.roots(); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.Folder != "":
 		s.of = &mounted{files: mountedIn(o.Folder), log: o.Log}
@@ -73,12 +80,14 @@ func OpenServing(o ServingOptions) (*Serving, error) {
 	return s, nil
 }
 
-// Config is the side of the server. Callers need no certificate.
+// Config is the side of the server. Callers need a certificate only where a CA of theirs was named.
 func (s *Serving) Config() *tls.Config {
-	return &tls.Config{
+	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.of.certificate() },
 	}
+	s.callers.demand(config)
+	return config
 }
 
 // Bundle gives the CAs, in PEM, by which callers know the certificate of this process and those of the other members. It

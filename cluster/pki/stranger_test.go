@@ -5,16 +5,12 @@ package pki_test
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/pki/pkitest"
-	"fairlead.io/fairlead/internal/testkit"
 )
 
 func roots(t *testing.T, ca string) *x509.CertPool {
@@ -34,18 +30,18 @@ func TestStrangersComeInToEnrolOnly(t *testing.T) {
 	stranger := &pki.Endpoint{Roots: roots(t, ca)}
 	for name, c := range map[string]struct {
 		port      pki.Port
-		strangers *pki.Strangers
+		enrols    bool
 		protocols []string // offered instead of those of a stranger
 		want      string
 	}{
-		"enrols":          {pki.API, &pki.Strangers{}, nil, ""},
-		"nobody-lets-in":  {pki.API, nil, nil, "api/no-certificate"},
-		"does-not-say-so": {pki.API, &pki.Strangers{}, []string{"h2", "http/1.1"}, "api/no-certificate"},
-		"raft-port":       {pki.Raft, &pki.Strangers{}, nil, "raft/no-common-protocol"},
-		"raft-membership": {pki.Raft, &pki.Strangers{}, []string{"fairlead-raft/g1/3", "fairlead-enrol"}, "raft/no-certificate"},
+		"enrols":          {pki.API, true, nil, ""},
+		"nobody-lets-in":  {pki.API, false, nil, "api/no-certificate"},
+		"does-not-say-so": {pki.API, true, []string{"h2", "http/1.1"}, "api/no-certificate"},
+		"raft-port":       {pki.Raft, true, nil, "raft/no-common-protocol"},
+		"raft-membership": {pki.Raft, true, []string{"fairlead-raft/g1/3", "fairlead-enrol"}, "raft/no-certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, pki.Endpoint{Source: member, Self: belongs("g1", 3), Strangers: c.strangers}, c.port)
+			s := serve(t, pki.Endpoint{Source: member, Self: belongs("g1", 3), Enrols: c.enrols}, c.port)
 			config, err := stranger.Client(pki.API, s.address)
 			if err != nil {
 				t.Fatal(err)
@@ -67,38 +63,6 @@ func TestStrangersComeInToEnrolOnly(t *testing.T) {
 	}
 }
 
-func TestStrangersAreFewAndStayShortly(t *testing.T) {
-	t.Parallel()
-	ca := newCA(t, pki.CAOptions{})
-	member := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
-	client := &pki.Endpoint{Roots: roots(t, ca)}
-	s := serve(t, pki.Endpoint{Source: member, Strangers: &pki.Strangers{Max: 2, Within: time.Hour}}, pki.API)
-	for range 2 {
-		if _, err := s.connect(t, client, pki.API); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.connect(t, client, pki.API); err == nil || s.refused(t)["api/too-many-strangers"] != 1 {
-		t.Fatalf("the third: %v, refused %v", err, s.refused(t))
-	}
-	// Who has a certificate is not kept out by those who have none.
-	if _, err := s.connect(t, &pki.Endpoint{Source: member}, pki.API); err != nil {
-		t.Fatal(err)
-	}
-
-	s = serve(t, pki.Endpoint{Source: member, Strangers: &pki.Strangers{Max: 1, Within: 300 * time.Millisecond}}, pki.API)
-	for range 2 { // the second one once the place is free again
-		var stranger *tls.Conn
-		testkit.Eventually(t, "a place", func() (err error) {
-			stranger, err = s.connect(t, client, pki.API)
-			return err
-		})
-		if _, err := stranger.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // until the server ends it
-			t.Fatalf("a stranger was told something, or stays: %v", err)
-		}
-	}
-}
-
 func TestStrangerTrustsOnlyMembersOfItsCA(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t, pki.CAOptions{})
@@ -107,7 +71,7 @@ func TestStrangerTrustsOnlyMembersOfItsCA(t *testing.T) {
 		if name == "other-ca" {
 			from = newCA(t, pki.CAOptions{})
 		}
-		s := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, from, req)), Strangers: &pki.Strangers{}}, pki.API)
+		s := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, from, req)), Enrols: true}, pki.API)
 		if _, err := s.connect(t, &pki.Endpoint{Roots: roots(t, ca)}, pki.API); err == nil {
 			t.Errorf("%s: its token would have been shown", name)
 		}

@@ -9,32 +9,40 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 const (
 	// messageTimeout bounds a message and its answer. A peer that was cut off is retried soon after the network
 	// heals; a disk that takes longer than this for one write makes the leader send again, which is harmless.
 	messageTimeout = 2 * time.Second
-	// handshakeTimeout bounds what an unknown client can hold on to.
-	handshakeTimeout = 2 * time.Second
-	// maxConns bounds the connections that others hold to this member. A peer needs four at most (heartbeats,
-	// pipeline, votes, snapshot), so that sixty-four leave room for reconnects of nine members.
-	maxConns = 64
 	// connPool is how many idle connections are kept to each peer.
 	connPool = 3
 )
+
+// limits of the Raft port. A peer needs four connections at most (heartbeats, pipeline, votes, snapshot).
+func limits() connlimit.Limits {
+	return connlimit.Limits{
+		Strangers:      connlimit.Room{Total: 256, PerKey: 64},
+		Known:          connlimit.Room{Total: 512, PerKey: 32},
+		StrangerWithin: 5 * time.Second,
+		MessageWithin:  10 * time.Second,
+		WriteWithin:    10 * time.Second,
+	}
+}
 
 // Options says how to reach others and to be reached.
 type Options struct {
@@ -42,13 +50,18 @@ type Options struct {
 	Listener net.Listener
 	// Advertise is the address that others dial, host:port; optional, the listener's by default.
 	Advertise string
+	// Members are addresses of others that are known beforehand: strangers take no places from there; optional.
+	Members []netip.Addr
 	// Server is used for every accepted connection. It must require and verify a member's certificate.
 	Server *tls.Config
+	// Name tells who a certificate is of: each has places of its own.
+	Name func(*x509.Certificate) (string, error)
 	// Dial connects to a member and completes the handshake, proving who both are.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Refused is told of every handshake that failed; optional.
 	Refused func(remote net.Addr, err error)
 	Log     *slog.Logger
+	Metrics *connlimit.Metrics // optional
 }
 
 // Transport is a raft.Transport over mutual TLS.
@@ -59,8 +72,8 @@ type Transport struct {
 
 // Listen starts to accept members. Close ends it.
 func Listen(o Options) (*Transport, error) {
-	if o.Listener == nil || o.Server == nil || o.Dial == nil || o.Log == nil {
-		return nil, errors.New("raft transport: listener, server, dial and log are required")
+	if o.Listener == nil || o.Server == nil || o.Name == nil || o.Dial == nil || o.Log == nil {
+		return nil, errors.New("raft transport: listener, server, name, dial and log are required")
 	}
 	if o.Server.ClientAuth != tls.RequireAndVerifyClientCert && o.Server.GetConfigForClient == nil &&
 		o.Server.VerifyConnection == nil {
@@ -72,7 +85,7 @@ func Listen(o Options) (*Transport, error) {
 	}
 	l := &layer{
 		o: o, advertise: advertise, ready: make(chan net.Conn), done: make(chan struct{}),
-		slots: make(chan struct{}, maxConns), open: map[net.Conn]struct{}{},
+		listener: connlimit.Limit(o.Listener, connlimit.Options{Port: "raft", Limits: limits(), Metrics: o.Metrics, Members: o.Members}),
 	}
 	l.running.Add(1)
 	go l.accept()
@@ -108,14 +121,11 @@ func (a address) String() string  { return string(a) }
 type layer struct {
 	o         Options
 	advertise net.Addr
+	listener  *connlimit.Listener
 	ready     chan net.Conn
-	slots     chan struct{} // one per accepted connection
 	done      chan struct{}
 	closing   sync.Once
 	running   sync.WaitGroup
-
-	mu   sync.Mutex
-	open map[net.Conn]struct{} // accepted connections, so that Close ends them
 }
 
 // Addr is the address that others know this member by.
@@ -136,31 +146,17 @@ func (l *layer) Close() error {
 	var err error
 	l.closing.Do(func() {
 		close(l.done)
-		err = l.o.Listener.Close()
-		for _, c := range l.accepted() {
-			_ = c.Close() // its reader notices
-		}
+		err = l.listener.Close()
+		l.listener.Abort()
 	})
 	return err
-}
-
-func (l *layer) accepted() []net.Conn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.open))
 }
 
 func (l *layer) accept() {
 	defer l.running.Done()
 	for {
-		select {
-		case l.slots <- struct{}{}: // wait for room before taking another connection off the kernel's queue
-		case <-l.done:
-			return
-		}
-		raw, err := l.o.Listener.Accept()
+		conn, err := l.listener.Accept()
 		if err != nil {
-			<-l.slots
 			select {
 			case <-l.done:
 				return
@@ -169,7 +165,6 @@ func (l *layer) accept() {
 				continue
 			}
 		}
-		conn := l.track(raw)
 		l.running.Add(1)
 		go func() {
 			defer l.running.Done()
@@ -179,12 +174,10 @@ func (l *layer) accept() {
 }
 
 // handshake proves who is there before the library sees the connection. It runs beside further accepts, so that a
-// client that says nothing holds up nobody.
+// client that says nothing holds up nobody; its end comes by the limits of the port.
 func (l *layer) handshake(raw net.Conn) {
 	conn := tls.Server(raw, l.o.Server)
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
-	defer cancel()
-	if err := conn.HandshakeContext(ctx); err != nil {
+	if err := l.prove(conn); err != nil {
 		_ = raw.Close()
 		if l.o.Refused != nil {
 			l.o.Refused(raw.RemoteAddr(), err)
@@ -198,6 +191,22 @@ func (l *layer) handshake(raw net.Conn) {
 	}
 }
 
+// prove finishes the handshake, and gives the connection a place among those of its member.
+func (l *layer) prove(conn *tls.Conn) error {
+	if err := conn.Handshake(); err != nil {
+		return err
+	}
+	cert := conn.ConnectionState().PeerCertificates[0]
+	name, err := l.o.Name(cert)
+	if err != nil {
+		return err
+	}
+	if !connlimit.Of(conn).Vouch(connlimit.Known, name) {
+		return fmt.Errorf("%s has too many connections", name)
+	}
+	return nil
+}
+
 // Dial connects to a member.
 func (l *layer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -207,33 +216,4 @@ func (l *layer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, er
 		return nil, fmt.Errorf("dial %s: %w", to, err)
 	}
 	return conn, nil
-}
-
-// track remembers an accepted connection until it is closed.
-func (l *layer) track(raw net.Conn) net.Conn {
-	c := &tracked{Conn: raw, layer: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[c] = struct{}{}
-	return c
-}
-
-type tracked struct {
-	net.Conn
-	layer *layer
-	once  sync.Once
-}
-
-// NetConn is the connection that the listener gave.
-func (c *tracked) NetConn() net.Conn { return c.Conn }
-
-// Close gives the connection's place to another one.
-func (c *tracked) Close() error {
-	c.once.Do(func() {
-		c.layer.mu.Lock()
-		delete(c.layer.open, c)
-		c.layer.mu.Unlock()
-		<-c.layer.slots
-	})
-	return c.Conn.Close()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/transport/transporttest"
+	"fairlead.io/fairlead/internal/connlimit"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -23,7 +24,7 @@ func listen(t *testing.T, cert transporttest.Certificate, refused func(net.Addr,
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := Listen(Options{Listener: listener, Server: cert.Server(), Dial: cert.Dial, Refused: refused, Log: slog.New(slog.DiscardHandler)})
+	tr, err := Listen(Options{Listener: listener, Server: cert.Server(), Name: cert.Name, Dial: cert.Dial, Refused: refused, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,37 +86,65 @@ func TestClientWithoutTrustedCertificateIsRefusedAndTold(t *testing.T) {
 	}
 }
 
-func TestSilentClientsHoldUpNobody(t *testing.T) {
-	cert := transporttest.New(t)
-	a, b := listen(t, cert, nil), listen(t, cert, nil)
-	answer(b)
-	for range maxConns - 8 {
-		silent, err := net.Dial("tcp", string(b.LocalAddr()))
+// crowd keeps connections of strangers to a transport that are ended by nobody but it.
+type crowd struct {
+	t    *testing.T
+	from string
+	to   *Transport
+	say  string
+}
+
+func (c crowd) come(n int) {
+	c.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.from)}}
+	for range n {
+		conn, err := d.Dial("tcp", string(c.to.LocalAddr()))
 		if err != nil {
-			t.Fatal(err)
+			c.t.Fatal(err)
 		}
-		defer func() { _ = silent.Close() }()
-	}
-	if err := heartbeat(a, b); err != nil {
-		t.Fatal(err)
+		c.t.Cleanup(func() { _ = conn.Close() })
+		if _, err := io.WriteString(conn, c.say); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 }
 
-func TestConnectionsAreBoundedAndPlacesComeBack(t *testing.T) {
+// However many strangers come and stay, from a member's own address or from another one, whether they say nothing or half
+// of something: members get through at once, also by new connections.
+func TestStrangersTakeNoPlacesOfMembers(t *testing.T) {
 	cert := transporttest.New(t)
 	a, b := listen(t, cert, nil), listen(t, cert, nil)
 	answer(b)
-	for range maxConns + 8 { // more than there are places: the rest waits in the kernel's queue
-		silent, err := net.Dial("tcp", string(b.LocalAddr()))
+	for i := range 6 {
+		for _, c := range []crowd{{t, "127.0.0.1", b, ""}, {t, "127.0.0.1", b, "\x16\x03"}, {t, "127.0.0.66", b, ""}} {
+			c.come(limits().Strangers.PerKey)
+		}
+		if err := heartbeat(a, b); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		a.CloseStreams() // as after a broken connection
+	}
+	open := b.layer.listener.Open()
+	if open[connlimit.Silent] > 2*limits().Strangers.Total || open[connlimit.Unproven] > 2*limits().Strangers.Total {
+		t.Errorf("open are %v", open)
+	}
+}
+
+// Connections of a member have their end by the number of them, also if nobody closes the former ones.
+func TestConnectionsOfAMemberAreBounded(t *testing.T) {
+	cert := transporttest.New(t)
+	b := listen(t, cert, nil)
+	for range limits().Known.PerKey + 8 {
+		conn, err := cert.Dial(t.Context(), string(b.LocalAddr()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = silent.Close() }()
+		defer func() { _ = conn.Close() }()
 	}
-	if got := len(b.layer.accepted()); got > maxConns {
-		t.Fatalf("%d connections are open, at most %d may be", got, maxConns)
-	}
-	testkit.Eventually(t, "the silent ones lose their places, for their time is up", func() error { return heartbeat(a, b) })
+	testkit.Until(t, "all places but no more are taken", func() bool {
+		open := b.layer.listener.Open()
+		return open[connlimit.Known] == limits().Known.PerKey && open[connlimit.Silent]+open[connlimit.Unproven] == 0
+	})
 }
 
 func TestListenRefusesServerConfigWithoutClientCertificates(t *testing.T) {
@@ -127,7 +156,7 @@ func TestListenRefusesServerConfigWithoutClientCertificates(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	config := cert.Server()
 	config.ClientAuth = tls.NoClientCert
-	if _, err := Listen(Options{Listener: listener, Server: config, Dial: cert.Dial, Log: slog.New(slog.DiscardHandler)}); err == nil {
+	if _, err := Listen(Options{Listener: listener, Server: config, Name: cert.Name, Dial: cert.Dial, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Fatal("a port that anybody may use was opened")
 	}
 }
@@ -142,8 +171,8 @@ func TestCloseEndsEveryConnection(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(b.layer.accepted()); n != 0 {
-		t.Fatalf("%d connections survived", n)
+	if open := b.layer.listener.Open(); open != [len(open)]int{} {
+		t.Fatalf("connections survived: %v", open)
 	}
 	if err := heartbeat(a, b); err == nil {
 		t.Fatal("a closed transport answered")

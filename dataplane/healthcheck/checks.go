@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // Options is what Checks are made of. Fields without "optional" are required.
@@ -34,11 +35,17 @@ const (
 	retryMax = 30 * time.Second
 )
 
+// limits are of the connections of all ports together. Who asks has heard the answer within milliseconds. One load balancer may
+// ask at all ports at once.
+func limits() connlimit.Limits {
+	return connlimit.Limits{Strangers: connlimit.Room{Total: 512, PerKey: 512}}
+}
+
 // Checks are the ports that are answered at. One goroutine calls Apply, another Run.
 type Checks struct {
 	o       Options
 	metrics *metrics
-	crowd   *crowd
+	limiter *connlimit.Limiter
 	failing chan struct{} // of capacity 1: some port is not open that shall be
 
 	mu      sync.Mutex
@@ -56,7 +63,7 @@ func New(o Options) (*Checks, error) {
 		return nil, err
 	}
 	return &Checks{
-		o: o, metrics: m, crowd: newCrowd(connectionsMax, m.crowded), failing: make(chan struct{}, 1),
+		o: o, metrics: m, limiter: connlimit.New(connlimit.Options{Port: "healthcheck", Limits: limits(), Metrics: m.connections}), failing: make(chan struct{}, 1),
 		open: map[uint16]*port{}, failed: map[uint16]string{},
 	}, nil
 }
@@ -124,7 +131,7 @@ func (c *Checks) failLocked(number uint16, err error) {
 
 // serveLocked answers at a port until it is closed.
 func (c *Checks) serveLocked(number uint16, check Check, listener net.Listener) {
-	p := newPort(c.o, c.metrics, check, c.crowd.listener(listener))
+	p := newPort(c.o, c.metrics, check, c.limiter.Over(listener))
 	c.open[number] = p
 	go func() {
 		err := p.server.Serve(p.listener)

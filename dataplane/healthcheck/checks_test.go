@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/api/desired"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // inWorld runs a test with one node, whose log is said, in a bubble of time.
@@ -153,7 +154,9 @@ func TestPortThatBreaksIsOpenedAgain(t *testing.T) {
 // Who connects and says nothing is left alone by none of the bounds: it is ended for its time, or for newer ones.
 func TestConnectionsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, node *machine, c *Checks, _ *bytes.Buffer) {
-		c.crowd.max = 3
+		few := limits()
+		few.Strangers = connlimit.Room{Total: 3, PerKey: 3}
+		c.limiter = connlimit.New(connlimit.Options{Port: "healthcheck", Limits: few})
 		c.Apply([]*desired.Service{web(30100, endpoint("10.0.0.1", "n1", true)), {Name: "shop/x", HealthCheckNodePort: 30101}})
 		var silent []net.Conn
 		for i := range 5 {

@@ -7,13 +7,15 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // metrics count ports and answers.
 type metrics struct {
-	open    *prometheus.GaugeVec
-	answers *prometheus.CounterVec
-	evicted prometheus.Counter
+	open        *prometheus.GaugeVec
+	answers     *prometheus.CounterVec
+	connections *connlimit.Metrics // nil without a registry
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -24,19 +26,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_healthcheck_answers_total", Help: "Health checks answered, by HTTP status.",
 		}, []string{"code"}),
-		evicted: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "fairlead_healthcheck_connections_ended_total", Help: "Connections to health-check node ports that were ended because too many newer ones came.",
-		}),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.open, m.answers, m.evicted} {
+	for _, c := range []prometheus.Collector{m.open, m.answers} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of health checks: %w", err)
 		}
 	}
-	return m, nil
+	var err error
+	m.connections, err = connlimit.NewMetrics(registry)
+	return m, err
 }
 
 func (m *metrics) ports(open, failed int) {
@@ -45,5 +46,3 @@ func (m *metrics) ports(open, failed int) {
 }
 
 func (m *metrics) answered(code int) { m.answers.WithLabelValues(strconv.Itoa(code)).Inc() }
-
-func (m *metrics) crowded() { m.evicted.Inc() }

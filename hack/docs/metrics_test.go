@@ -24,7 +24,7 @@ var (
 // TestEveryMetricIsDocumented (K52) compares docs/metrics.md with the names in the sources of members and agents.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	code := map[string]bool{}
-	for _, room := range []string{"cluster", "cmd", "dataplane", "k8s"} {
+	for _, room := range []string{"cluster", "cmd", "dataplane", "internal", "k8s"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -66,7 +66,7 @@ func (w *World) ServeAt(t testing.TB, address, member string, mounts ...Mount) *
 		t.Fatal(err)
 	}
 	server, err := admin.NewServer(admin.ServerOptions{
-		Endpoint: &pki.Endpoint{Source: w.Source(t, pki.Member, member), Self: belongs, Refusals: refusals, Strangers: &pki.Strangers{}},
+		Endpoint: &pki.Endpoint{Source: w.Source(t, pki.Member, member), Self: belongs, Refusals: refusals, Enrols: true},
 		Log:      log, Metrics: registry,
 	})
 	if err != nil {

@@ -71,6 +71,11 @@ func Parse(certificate, key []byte) (Certificate, error) {
 	return Certificate{pool, tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: private}}, nil
 }
 
+// Name is who the certificate is of, as transport.Options asks for it.
+func (c Certificate) Name(cert *x509.Certificate) (string, error) {
+	return cert.Subject.CommonName, nil
+}
+
 // Server is how a member listens: nobody gets in without the certificate.
 func (c Certificate) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.Pair}, ClientCAs: c.Pool, ClientAuth: tls.RequireAndVerifyClientCert}

@@ -16,6 +16,10 @@ type Admission struct {
 	// CertDir is a folder in which somebody else, such as cert-manager, keeps tls.crt, tls.key and perhaps ca.crt. Empty: the
 	// group's own CA is used.
 	CertDir string `yaml:"certDir"`
+	// ClientCA is a file with the CA of the API server's certificate as a client of webhooks. Empty: callers show none.
+	ClientCA string `yaml:"clientCA"`
+	// ClientNames are the common names, or DNS names, of certificates of ClientCA that count. Empty: all do.
+	ClientNames []string `yaml:"clientNames"`
 	// DriverAway is what becomes of an object whose driver does not answer: fail refuses it, as LBCF does, and warn lets it
 	// through with a warning. Empty means fail.
 	DriverAway string `yaml:"driverAway"`
@@ -42,7 +46,7 @@ var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-
 func (c *Controller) validateAdmission(bad func(field, why string)) {
 	a := &c.Admission
 	if c.Listen.Admission == "" {
-		if len(a.Names) > 0 || a.CertDir != "" || a.DriverAway != "" || a.PolicyConflict != "" {
+		if len(a.Names) > 0 || a.CertDir != "" || a.ClientCA != "" || len(a.ClientNames) > 0 || a.DriverAway != "" || a.PolicyConflict != "" {
 			bad("admission", "nobody can ask for it; say where in listen.admission, such as \":7482\"")
 		}
 		return
@@ -57,6 +61,9 @@ func (c *Controller) validateAdmission(bad func(field, why string)) {
 		if _, err := netip.ParseAddr(name); err != nil && (!dnsName.MatchString(name) || len(name) > 253) {
 			bad(fmt.Sprintf("admission.names[%d]", i), fmt.Sprintf("%q is neither a DNS name nor an address", name))
 		}
+	}
+	if a.ClientCA == "" && len(a.ClientNames) > 0 {
+		bad("admission.clientNames", "nobody is asked for a certificate; name the CA of the API server's in admission.clientCA")
 	}
 	switch a.DriverAway {
 	case "":

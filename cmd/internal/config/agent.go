@@ -233,9 +233,9 @@ func LoadAgentOver(old Old, path, node string) (Agent, error) {
 	if err := decode(path, &first); err != nil {
 		return Agent{}, err
 	}
-	c := Agent{Steer: true, NAT: NATKubeProxy, DrainDelay: defaultDrainDelay, Health: defaultHealth, Log: "info"}
+	c := Agent{Steer: true, NAT: NATKubeProxy, DrainDelay: defaultDrainDelay, Health: ":" + defaultHealth, Log: "info"}
 	if first.OutOfCluster { // what is on by default for nodes is off, and what is left of it was written there
-		c = Agent{Health: defaultHealth, Log: "info"}
+		c = Agent{Health: ":" + defaultHealth, Log: "info"}
 	}
 	old.under(&c)
 	if err := decode(path, &c); err != nil {

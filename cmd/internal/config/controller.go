@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type Controller struct {
 	Admission Admission `yaml:"admission"`
 	LBCF      LBCF      `yaml:"lbcf"`
 	Drivers   Drivers   `yaml:"drivers"`
+	// Metrics has /metrics at a port of its own instead of the health port, by TLS and for ServiceAccounts alone.
+	Metrics Metrics `yaml:"metrics"`
 	// LoadBalancerClass that is ours; empty means fairlead.io/lb. Services without a class are ours, too, unless
 	// OnlyClass is set.
 	LoadBalancerClass string `yaml:"loadBalancerClass"`
@@ -78,9 +81,37 @@ type Controller struct {
 type Listen struct {
 	API    string `yaml:"api"`
 	Raft   string `yaml:"raft"`
-	Health string `yaml:"health"` // plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none
+	Health string `yaml:"health"` // plain HTTP: /livez, /healthz, /readyz and /metrics only; empty: none; absent: where the API is
 	// Admission is where the API server asks about objects of LBCF's kinds, by TLS; empty: nowhere.
 	Admission string `yaml:"admission"`
+}
+
+// Metrics is where, and to whom, /metrics is shown.
+type Metrics struct {
+	Listen string `yaml:"listen"` // empty: at the health port, to everybody
+	// ServiceAccounts, namespace/name, are who may read them, with tokens for the audience fairlead.
+	ServiceAccounts []string `yaml:"serviceAccounts"`
+}
+
+func (c *Controller) validateMetrics(bad func(field, why string)) {
+	m := c.Metrics
+	if m.Listen == "" {
+		if len(m.ServiceAccounts) > 0 {
+			bad("metrics.serviceAccounts", "everybody may read metrics at the health port; say where else they are in metrics.listen, such as \":7483\"")
+		}
+		return
+	}
+	if c.Sources.Kubernetes == nil {
+		bad("metrics.listen", "there is no cluster to ask whose a token is; name one in sources.kubernetes")
+	}
+	if len(m.ServiceAccounts) == 0 {
+		bad("metrics.serviceAccounts", "is missing: nobody may read metrics; name the account of Prometheus, such as monitoring/prometheus")
+	}
+	for i, a := range m.ServiceAccounts {
+		if strings.Count(a, "/") != 1 {
+			bad(fmt.Sprintf("metrics.serviceAccounts[%d]", i), fmt.Sprintf("%q is no namespace/name", a))
+		}
+	}
 }
 
 // Advertise are the addresses under which others reach this member, where they differ from Listen.
@@ -115,6 +146,22 @@ type Member struct {
 	Name string `yaml:"name"`
 	API  string `yaml:"api"`
 	Raft string `yaml:"raft"`
+}
+
+// MemberAddresses are the addresses of the first members, as far as they are given by address.
+func (c *Controller) MemberAddresses() (out []netip.Addr) {
+	for _, m := range c.Members {
+		for _, at := range []string{m.API, m.Raft} {
+			host, _, err := net.SplitHostPort(at)
+			if err != nil {
+				continue // Validate told
+			}
+			if a, err := netip.ParseAddr(host); err == nil && !slices.Contains(out, a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
 }
 
 // BGP is what is a member's own of its BGP side; peers are in the record. Without an AS number the member does
@@ -278,8 +325,19 @@ func (l *L2) validate(r Raft, bad func(field, why string)) {
 const (
 	defaultAPI    = ":7443"
 	defaultRaft   = ":7444"
-	defaultHealth = ":7480"
+	defaultHealth = "7480"
 )
+
+// healthUnsaid stands in Listen.Health until it is clear that nobody says where.
+const healthUnsaid = "unsaid"
+
+// healthBeside is where health listens if nobody says: at the address of the API.
+func healthBeside(api string) string {
+	if host, _, err := net.SplitHostPort(api); err == nil {
+		return net.JoinHostPort(host, defaultHealth)
+	}
+	return ":" + defaultHealth // Validate tells what is wrong with the API's
+}
 
 // LoadController reads a controller.yaml, fills in defaults and judges it as a whole.
 func LoadController(path string) (Controller, error) {
@@ -293,12 +351,15 @@ func LoadControllerOver(old OldController, path string) (Controller, error) {
 		return Controller{}, err
 	}
 	c := Controller{
-		Listen: Listen{API: defaultAPI, Raft: defaultRaft, Health: defaultHealth},
+		Listen: Listen{API: defaultAPI, Raft: defaultRaft, Health: healthUnsaid},
 		Log:    "info",
 	}
 	old.under(&c, first.Sources.Kubernetes != nil)
 	if err := decode(path, &c); err != nil {
 		return Controller{}, err
+	}
+	if c.Listen.Health == healthUnsaid {
+		c.Listen.Health = healthBeside(c.Listen.API)
 	}
 	if err := c.Validate(); err != nil {
 		return Controller{}, fmt.Errorf("%s: %w", path, err)
@@ -337,6 +398,7 @@ func (c *Controller) Validate() error {
 	c.Sources.validate(bad)
 	c.validateTenants(bad)
 	c.validateAdmission(bad)
+	c.validateMetrics(bad)
 	c.LBCF.validate(bad)
 	c.Drivers.validate(bad)
 	c.Nodes.validate(bad)
@@ -357,6 +419,9 @@ func (c *Controller) validateAddresses(bad func(field, why string)) {
 	}
 	if c.Listen.Admission != "" {
 		listen["listen.admission"] = c.Listen.Admission
+	}
+	if c.Metrics.Listen != "" {
+		listen["metrics.listen"] = c.Metrics.Listen
 	}
 	for field, v := range listen {
 		if why := faultOfAddress(v, false); why != "" {

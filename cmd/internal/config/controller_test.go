@@ -52,14 +52,32 @@ func TestAdmissionAnswersByTheNamesOfItsServices(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for text, want := range map[string]string{
-		"admission: {names: [a.example, A_b]}\n":     `admission.names[1]: "A_b"`,
-		"admission: {driverAway: ignore}\n":          `admission.driverAway: "ignore"`,
-		"admission: {policyConflict: ignore}\n":      `admission.policyConflict: "ignore"`,
-		"admission: {policyConflict: warn}\n":        "",
-		"admission: {names: [192.0.2.1, \"::1\"]}\n": "",
+		"admission: {names: [a.example, A_b]}\n":            `admission.names[1]: "A_b"`,
+		"admission: {driverAway: ignore}\n":                 `admission.driverAway: "ignore"`,
+		"admission: {clientNames: [a]}\n":                   "admission.clientNames: nobody is asked",
+		"admission: {clientCA: ca.crt, clientNames: [a]}\n": "",
+		"admission: {policyConflict: ignore}\n":             `admission.policyConflict: "ignore"`,
+		"admission: {policyConflict: warn}\n":               "",
+		"admission: {names: [192.0.2.1, \"::1\"]}\n":        "",
 	} {
 		if _, err := load(t, on+text); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Where nobody says, health is beside the API, and not at addresses that nobody thought of.
+func TestHealthIsBesideTheAPI(t *testing.T) {
+	for listen, want := range map[string]string{
+		`{api: "127.0.0.1:7443", raft: "127.0.0.1:7444"}`:                  "127.0.0.1:7480",
+		`{api: "[::1]:7443", raft: "127.0.0.1:7444"}`:                      "[::1]:7480",
+		`{api: "127.0.0.1:7443", raft: "127.0.0.1:7444", health: ":7480"}`: ":7480",
+		`{api: "127.0.0.1:7443", raft: "127.0.0.1:7444", health: ""}`:      "",
+		"{raft: \"127.0.0.1:7444\"}\nadvertise: {api: \"127.0.0.1:7443\"}": ":7480",
+	} {
+		text := strings.Replace(valid, `{api: "127.0.0.1:7443", raft: "127.0.0.1:7444", health: ""}`, listen, 1)
+		if c, err := load(t, text); err != nil || c.Listen.Health != want {
+			t.Errorf("%s: %q, %v; want %q", listen, c.Listen.Health, err, want)
 		}
 	}
 }
@@ -85,6 +103,9 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"two API servers":      {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, inCluster: true}}\n", "sources.kubernetes: has both"},
 		"nobody asks":          {"name: m1\n", "name: m1\nadmission: {driverAway: warn}\n", "admission: nobody can ask for it"},
 		"nobody asks either":   {"name: m1\n", "name: m1\nadmission: {policyConflict: warn}\n", "admission: nobody can ask for it"},
+		"metrics of nobody":    {"name: m1\n", "name: m1\nmetrics: {listen: \":7483\"}\n", "metrics.listen: there is no cluster to ask whose a token is; name one in sources.kubernetes; metrics.serviceAccounts: is missing"},
+		"metrics nowhere":      {"name: m1\n", "name: m1\nmetrics: {serviceAccounts: [a/b]}\n", "metrics.serviceAccounts: everybody may read"},
+		"metrics of a name":    {"name: m1\n", "name: m1\nmetrics: {listen: \"x\", serviceAccounts: [a]}\n", `metrics.listen: "x" is no host:port`},
 		"no cluster to ask":    {`health: ""`, `health: "", admission: ":7482"`, "listen.admission: there is no cluster"},
 		"bad name":             {"name: m1\n", "name: m1\nadmission: {names: [A_b]}\n", "admission"},
 		"bad namespace":        {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},

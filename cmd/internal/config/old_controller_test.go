@@ -42,15 +42,15 @@ func TestBalancing22OldConfigurationOfControllersIsHeeded(t *testing.T) {
 		controller string
 		want       want
 	}{
-		"nothing": {nil, "", config.OldFlags{}, cluster, want{":7480", "", "", "info", nil}},
+		"nothing": {nil, "", config.OldFlags{}, cluster, want{"127.0.0.1:7480", "", "", "info", nil}},
 		"environment": {map[string]string{"ENV_HTTP_PORT": "5820", "ENV_WEBHOOK_PORT": "5822", "ENV_LOG_LEVEL": "DEBUG", "ENV_METRIC_HTTP_PORT": "5821", "ENV_REDIRECT_QOS_LIMIT": "10"}, "", config.OldFlags{}, cluster,
 			want{":5820", ":5822", "", "debug", []string{"ENV_METRIC_HTTP_PORT", "ENV_REDIRECT_QOS_LIMIT"}}},
 		"conf.yml": {nil, "enableIPv4: true\nredirectQosLimit: 7\napiServerHost: 198.51.100.1\nother:\n", config.OldFlags{}, cluster,
-			want{":7480", "", "", "info", []string{"apiServerHost", "enableIPv4", "other", "redirectQosLimit"}}},
-		"certificate": {nil, "", certs, cluster, want{":7480", ":5822", "/certs", "info", nil}},
+			want{"127.0.0.1:7480", "", "", "info", []string{"apiServerHost", "enableIPv4", "other", "redirectQosLimit"}}},
+		"certificate": {nil, "", certs, cluster, want{"127.0.0.1:7480", ":5822", "/certs", "info", nil}},
 		"certificate, and the port": {map[string]string{"ENV_WEBHOOK_PORT": "9443"}, "", config.OldFlags{CACert: "/ca/ca.crt", ServerCert: "/certs/tls.crt", Key: "/certs/tls.key"}, cluster,
-			want{":7480", ":9443", "/certs", "info", []string{"--tls-ca-cert"}}},
-		"no cluster": {map[string]string{"ENV_WEBHOOK_PORT": "5822"}, "", certs, quiet, want{":7480", "", "", "info", nil}},
+			want{"127.0.0.1:7480", ":9443", "/certs", "info", []string{"--tls-ca-cert"}}},
+		"no cluster": {map[string]string{"ENV_WEBHOOK_PORT": "5822"}, "", certs, quiet, want{"127.0.0.1:7480", "", "", "info", nil}},
 		"controller.yaml before all": {map[string]string{"ENV_HTTP_PORT": "5820", "ENV_WEBHOOK_PORT": "5822", "ENV_LOG_LEVEL": "debug"}, "", certs,
 			strings.Replace(cluster, "listen: {", `listen: {health: "127.0.0.1:1", admission: ":2", `, 1) + "log: error\nadmission: {certDir: /mine}\n", want{"127.0.0.1:1", ":2", "/mine", "error", nil}},
 	} {

@@ -7,14 +7,18 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // Check tells why something is not in order, nil if it is.
@@ -32,7 +36,7 @@ type Checks struct {
 	About func() string
 }
 
-// Handler serves the Checks and /metrics.
+// Handler serves the Checks and, unless the registry is nil, /metrics.
 func Handler(registry *prometheus.Registry, c Checks) http.Handler {
 	mux := http.NewServeMux()
 	for path, check := range map[string]Check{"GET /livez": c.Alive, "GET /healthz": c.Healthy, "GET /readyz": c.Ready} {
@@ -54,13 +58,57 @@ func Handler(registry *prometheus.Registry, c Checks) http.Handler {
 			_, _ = fmt.Fprintln(w, text) // who asked is gone
 		})
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	if registry != nil {
+		mux.Handle("GET /metrics", metrics(registry))
+	}
 	return mux
 }
 
-// Serve serves on a listener until ctx ends, and closes it.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 8 << 10}
+// Metrics serves /metrics alone.
+func Metrics(registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics(registry))
+	return mux
+}
+
+func metrics(registry *prometheus.Registry) http.Handler {
+	return newPage(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+}
+
+// limits of the port. Callers prove nothing: whoever asks has heard the answer within milliseconds, and who only holds on is not
+// let in anybody's way.
+func limits() connlimit.Limits {
+	return connlimit.Limits{Strangers: connlimit.Room{Total: 256, PerKey: 64}, WriteWithin: writeWithin}
+}
+
+const (
+	// exchangeWithin is for a request, which is a line and some headers.
+	exchangeWithin = 5 * time.Second
+	// writeWithin is for an answer to be taken. Metrics are some hundred KB.
+	writeWithin = 10 * time.Second
+	idleWithin  = 2 * time.Minute // Prometheus asks again within that
+	// maxHeaderBytes have room for a token.
+	maxHeaderBytes = 24 << 10
+)
+
+// Serve serves on a listener until ctx ends, and closes it. Its connections are bounded; counts of them are optional.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, counts *connlimit.Metrics) error {
+	limited := connlimit.Limit(listener, connlimit.Options{Port: "health", Limits: limits(), Metrics: counts})
+	return serve(ctx, limited, &http.Server{Handler: handler})
+}
+
+// ServeTLS is Serve for a port of its own, by TLS.
+func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, counts *connlimit.Metrics, secured *tls.Config) error {
+	secured.NextProtos = []string{"http/1.1"}
+	limited := connlimit.Limit(listener, connlimit.Options{Port: "metrics", Limits: limits(), Metrics: counts})
+	return serve(ctx, tls.NewListener(limited, secured), &http.Server{
+		Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // who does not trust us, and port scanners
+	})
+}
+
+func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+	server.ReadHeaderTimeout, server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = exchangeWithin, exchangeWithin, writeWithin, idleWithin
+	server.MaxHeaderBytes = maxHeaderBytes
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

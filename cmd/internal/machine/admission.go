@@ -4,6 +4,7 @@ package machine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,13 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/netutil"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
-// Of the port at which the API server asks. Whoever reaches it may connect: callers show no certificate.
+// Of the port at which the API server asks. Unless a CA of callers is named, whoever reaches it may connect.
 const (
 	admissionHeaderWithin = 10 * time.Second // the handshake, too
 	admissionReadWithin   = 15 * time.Second
@@ -26,12 +27,21 @@ const (
 	admissionWriteWithin = 40 * time.Second
 	admissionIdle        = 2 * time.Minute
 	admissionHeaderBytes = 16 << 10
-	// admissionConnections is how many there may be. An API server has one or two.
-	admissionConnections = 128
 	// admissionAtATime is how many requests are read and judged at a time, of up to eight MiB each. Further ones wait.
 	admissionAtATime = 64
 	admissionStop    = 5 * time.Second // for requests under way when the member ends
 )
+
+// admissionLimits are of connections. An API server has one or two, and is a guest until its certificate is asked for.
+func admissionLimits() connlimit.Limits {
+	return connlimit.Limits{
+		Strangers:      connlimit.Room{Total: 256, PerKey: 64},
+		Guests:         connlimit.Room{Total: 128, PerKey: 32},
+		Known:          connlimit.Room{Total: 128, PerKey: 32},
+		StrangerWithin: admissionHeaderWithin,
+		WriteWithin:    admissionHeaderWithin,
+	}
+}
 
 // openAdmission makes what the API server is shown, if a configuration asks for it. The port opens when there is
 // something to serve.
@@ -41,6 +51,7 @@ func (n *network) openAdmission() error {
 		return nil
 	}
 	o := pki.ServingOptions{Names: c.Admission.Names, Folder: c.Admission.CertDir, Files: n.files, Source: n.endpoint.Source, Log: n.Log}
+	o.Callers = pki.Callers{CA: c.Admission.ClientCA, Names: c.Admission.ClientNames}
 	if key := c.TLS.CAKey; key != "" {
 		authority, err := pki.OpenAuthority(c.TLS.CA, key)
 		if err != nil {
@@ -63,7 +74,7 @@ func (n *network) openAdmission() error {
 				return err
 			}
 		}
-		return serveAdmission(ctx, listener, serving, pages, n.Log)
+		return serveAdmission(ctx, connlimit.Limit(listener, connlimit.Options{Port: "admission", Limits: admissionLimits(), Metrics: n.limits}), serving, pages, n.Log)
 	}}
 	return nil
 }
@@ -74,14 +85,15 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 		Handler: atATime(admissionAtATime, pages), TLSConfig: serving.Config(),
 		ReadHeaderTimeout: admissionHeaderWithin, ReadTimeout: admissionReadWithin, WriteTimeout: admissionWriteWithin,
 		IdleTimeout: admissionIdle, MaxHeaderBytes: admissionHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scanners, and an API server that does not trust us yet
+		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scanners, and an API server that does not trust us yet
+		ConnState: vouchForCaller,
 	}
 	// As that of the API (cluster/admin).
 	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
 		return errors.Join(fmt.Errorf("serve admission on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(netutil.LimitListener(listener, admissionConnections), "", "") }()
+	go func() { failed <- server.ServeTLS(listener, "", "") }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve admission on %s: %w", listener.Addr(), err)
@@ -96,6 +108,25 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 		return err
 	}
 	return nil
+}
+
+// vouchForCaller tells the limits of the port how far a connection has come, once its handshake is done, and ends it at the first
+// request after its certificate: an API server dials anew.
+func vouchForCaller(conn net.Conn, state http.ConnState) {
+	secured, ok := conn.(*tls.Conn)
+	if !ok || state != http.StateActive {
+		return
+	}
+	limited, shown := connlimit.Of(conn), secured.ConnectionState().PeerCertificates
+	switch {
+	case len(shown) > 0 && time.Now().After(shown[0].NotAfter):
+		_ = conn.Close() // it is gone either way
+	case limited.Stage() > connlimit.Unproven: // each request on it comes by here
+	case len(shown) > 0:
+		limited.Vouch(connlimit.Known, shown[0].Subject.CommonName)
+	default:
+		limited.Vouch(connlimit.Guest, "")
+	}
 }
 
 // atATime lets so many requests in at a time. Who gives up while waiting is gone.

@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,14 +22,16 @@ import (
 	"fairlead.io/fairlead/cluster/pki/pkitest"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/internal/connlimit"
 	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/admission"
 )
 
 // served runs the port at which the API server asks, with the handlers that are asked there, and gives a client that
 // trusts what members say it should.
-func served(t *testing.T, change func(*tls.Config)) (address string, client *http.Client) {
+func served(t *testing.T, admits config.Admission, change func(*tls.Config)) (address string, client *http.Client) {
 	t.Helper()
+	admits.Names = []string{"lbcf-controller.kube-system.svc"}
 	ca := pkitest.New(t)
 	files := ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11"}})
 	var l Listeners
@@ -40,7 +44,7 @@ func served(t *testing.T, change func(*tls.Config)) (address string, client *htt
 	network, err := openNetwork(member.NetworkOptions{
 		Config: config.Controller{
 			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
-			Admission: config.Admission{Names: []string{"lbcf-controller.kube-system.svc"}}, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
+			Admission: admits, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
 		},
 		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}, l)
@@ -82,7 +86,7 @@ func served(t *testing.T, change func(*tls.Config)) (address string, client *htt
 // Without a certificate of its own, by the name of LBCF's Service, the API server is answered; what is too large is not
 // read to its end.
 func TestAdmissionAnswersTheAPIServerAndBoundsWhatItReads(t *testing.T) {
-	at, client := served(t, nil)
+	at, client := served(t, config.Admission{}, nil)
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"shop","name":"web",
 		"object":{"metadata":{"name":"web","namespace":"shop"},"spec":{"lbName":"edge","padding":"`
 	for name, c := range map[string]struct {
@@ -112,7 +116,7 @@ func TestAdmissionAnswersTheAPIServerAndBoundsWhatItReads(t *testing.T) {
 
 // As the API, by the HTTP/2 of a module of its own.
 func TestAdmissionIsServedByTheHTTP2OfAModule(t *testing.T) {
-	at, client := served(t, nil)
+	at, client := served(t, config.Admission{}, nil)
 	response, err := client.Get(at + "/stack")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +129,7 @@ func TestAdmissionIsServedByTheHTTP2OfAModule(t *testing.T) {
 }
 
 func TestAdmissionSpeaksNoOldTLS(t *testing.T) {
-	at, client := served(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+	at, client := served(t, config.Admission{}, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
 	response, err := client.Get(at)
 	if err == nil {
 		response.Body.Close()
@@ -133,6 +137,150 @@ func TestAdmissionSpeaksNoOldTLS(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "protocol version") {
 		t.Error(err)
 	}
+}
+
+// However many connect, and finish their handshake or do not, the API server is answered, on a connection that it has and on
+// a new one.
+func TestAdmissionIsClosedByNoCrowd(t *testing.T) {
+	at, client := served(t, config.Admission{}, nil)
+	ask := func() {
+		t.Helper()
+		response, err := client.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	ask()
+	address := strings.TrimPrefix(at, "https://")
+	dial := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}
+	for i := range 400 {
+		conn, err := dial.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if i%4 != 0 {
+			continue
+		}
+		if err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).HandshakeContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	client.CloseIdleConnections()
+	ask()
+}
+
+// With a CA of the API server's, nobody else asks.
+func TestAdmissionIsForTheAPIServerAlone(t *testing.T) {
+	callers := pkitest.New(t)
+	pair := func(ca pkitest.CA, name string) tls.Certificate {
+		files := ca.Issue(t, pki.Request{Role: pki.Operator, Name: name})
+		c, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	admits := config.Admission{ClientCA: callers.Cert(), ClientNames: []string{"kube-apiserver"}}
+	for name, c := range map[string]struct {
+		shows    []tls.Certificate
+		answered bool
+	}{
+		"the-api-server": {[]tls.Certificate{pair(callers, "kube-apiserver")}, true},
+		"nobody":         {nil, false},
+		"another-name":   {[]tls.Certificate{pair(callers, "alice")}, false},
+		"another-ca":     {[]tls.Certificate{pair(pkitest.New(t), "kube-apiserver")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, client := served(t, admits, func(config *tls.Config) {
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(c.shows) == 0 {
+						return &tls.Certificate{}, nil
+					}
+					return &c.shows[0], nil
+				}
+			})
+			response, err := client.Get(at)
+			if err == nil {
+				response.Body.Close()
+			}
+			if (err == nil) != c.answered {
+				t.Errorf("answered %v: %v", err == nil, err)
+			}
+		})
+	}
+}
+
+// once is a listener with one connection.
+type once struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (o once) Accept() (net.Conn, error) { return o.conn, nil }
+
+// called is a connection of a caller, who has a certificate for an hour, after its handshake. What the caller hears is told once.
+func called(t *testing.T, asked tls.ClientAuthType) (server *tls.Conn, ended <-chan error) {
+	t.Helper()
+	files := pkitest.New(t).Issue(t, pki.Request{Role: pki.Operator, Name: "kube-apiserver", TTL: time.Hour})
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := net.Pipe()
+	limited, err := connlimit.Limit(once{conn: theirs}, connlimit.Options{Limits: admissionLimits()}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = tls.Server(limited, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: asked})
+	client := tls.Client(ours, &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true})
+	heard := make(chan error, 1)
+	go func() {
+		_, err := client.Read(make([]byte, 1))
+		heard <- err
+	}()
+	if err := server.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server, heard
+}
+
+// Callers leave the places of strangers once their handshake is done.
+func TestCallersAreNoStrangers(t *testing.T) {
+	for asked, want := range map[tls.ClientAuthType]connlimit.Stage{tls.NoClientCert: connlimit.Guest, tls.RequireAnyClientCert: connlimit.Known} {
+		synctest.Test(t, func(t *testing.T) {
+			server, ended := called(t, asked)
+			vouchForCaller(server, http.StateActive)
+			if stage := connlimit.Of(server).Stage(); stage != want {
+				t.Errorf("%v: it is %v, want %v", asked, stage, want)
+			}
+			_ = server.Close()
+			<-ended
+		})
+	}
+}
+
+// Whoever asks after the time of his certificate, on a connection that he opened before, is not answered there.
+func TestCallersDoNotOutliveTheirCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, ended := called(t, tls.RequireAnyClientCert)
+		vouchForCaller(server, http.StateActive)
+		time.Sleep(time.Hour - time.Second)
+		vouchForCaller(server, http.StateActive)
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			t.Fatalf("ended too soon: %v", err)
+		default:
+		}
+		time.Sleep(2 * time.Second)
+		vouchForCaller(server, http.StateActive)
+		if err := <-ended; err == nil {
+			t.Error("it was told something")
+		}
+	})
 }
 
 // Whoever floods the port waits, and so does nobody else for long: so many requests are in at a time.

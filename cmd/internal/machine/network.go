@@ -4,6 +4,7 @@ package machine
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,11 +16,14 @@ import (
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
 type Listeners struct {
 	API, Raft, Health, Admission net.Listener
+
+	metrics net.Listener
 }
 
 // network is sockets with mutual TLS.
@@ -29,13 +33,18 @@ type network struct {
 	endpoint  *pki.Endpoint
 	peers     *admin.Peers
 	listeners Listeners
+	limits    *connlimit.Metrics
 	raft      *transport.Transport
 	admission *member.Admission // nil: not asked for
 }
 
 // openNetwork builds it bottom-up. After an error nothing is left open.
 func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network, error) {
-	n := &network{NetworkOptions: o, listeners: listeners}
+	limits, err := connlimit.NewMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{NetworkOptions: o, listeners: listeners, limits: limits}
 	for _, step := range []func() error{n.openIdentity, n.listen, n.openAdmission, n.openRaft} {
 		if err := step(); err != nil {
 			n.close()
@@ -48,8 +57,11 @@ func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network,
 	}
 	if n.listeners.Health != nil {
 		open.ServeHealth = func(ctx context.Context, pages http.Handler) error {
-			return health.Serve(ctx, n.listeners.Health, pages)
+			return health.Serve(ctx, n.listeners.Health, pages, n.limits)
 		}
+	}
+	if n.listeners.metrics != nil {
+		open.ServeMetrics = n.serveMetrics
 	}
 	return open, nil
 }
@@ -71,7 +83,7 @@ func (n *network) openIdentity() (err error) {
 	if err != nil {
 		return err
 	}
-	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Strangers: &pki.Strangers{}, Revoked: n.Revoked, Clients: &pki.Clients{}}
+	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Enrols: true, Revoked: n.Revoked, Clients: &pki.Clients{}}
 	n.peers = admin.NewPeers(n.endpoint, n.dial)
 	return nil
 }
@@ -86,6 +98,7 @@ func (n *network) listen() (err error) {
 	open(&n.listeners.API, "listen.api", n.Config.Listen.API)
 	open(&n.listeners.Raft, "listen.raft", n.Config.Listen.Raft)
 	open(&n.listeners.Health, "listen.health", n.Config.Listen.Health)
+	open(&n.listeners.metrics, "metrics.listen", n.Config.Metrics.Listen)
 	return err
 }
 
@@ -101,6 +114,11 @@ func listen(field, address string) (net.Listener, error) {
 func (n *network) openRaft() (err error) {
 	n.raft, err = transport.Listen(transport.Options{
 		Listener: pki.Wrap(n.listeners.Raft), Advertise: n.Config.Advertise.Raft, Server: n.endpoint.Server(pki.Raft), Log: n.Log,
+		Members: n.Config.MemberAddresses(), Metrics: n.limits,
+		Name: func(cert *x509.Certificate) (string, error) {
+			id, err := pki.Identify(cert)
+			return id.String(), err
+		},
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return n.endpoint.Dial(ctx, n.dial, pki.Raft, address)
 		},
@@ -111,7 +129,7 @@ func (n *network) openRaft() (err error) {
 // dial connects from the address that this member listens on, where it is a particular one: on a machine with
 // several, firewalls and logs of the others know that one.
 func (n *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
+	d := net.Dialer{KeepAliveConfig: connlimit.KeepAlive()}
 	if host, _, err := net.SplitHostPort(n.Config.Listen.Raft); err == nil {
 		if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
 			d.LocalAddr = &net.TCPAddr{IP: ip}
@@ -124,7 +142,7 @@ func (n *network) close() {
 	if n.raft != nil {
 		_ = n.raft.Close()
 	}
-	for _, l := range []net.Listener{n.listeners.API, n.listeners.Raft, n.listeners.Health, n.listeners.Admission} {
+	for _, l := range []net.Listener{n.listeners.API, n.listeners.Raft, n.listeners.Health, n.listeners.Admission, n.listeners.metrics} {
 		if l != nil {
 			_ = l.Close()
 		}

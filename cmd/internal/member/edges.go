@@ -90,6 +90,8 @@ type Network struct {
 	ServeAPI func(ctx context.Context, server *admin.Server) error
 	// ServeHealth does so for the pages of package health; optional.
 	ServeHealth func(ctx context.Context, pages http.Handler) error
+	// ServeMetrics does so where metrics.listen says; optional.
+	ServeMetrics func(ctx context.Context, pages http.Handler) error
 	// Admission is how the API server asks this member; optional.
 	Admission *Admission
 	// Close gives everything back, also if nothing was served. It may be repeated.

@@ -53,7 +53,12 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	if m.network.ServeHealth != nil {
 		part("health", func(ctx context.Context) error {
-			return m.network.ServeHealth(ctx, health.Handler(m.registry, health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready}))
+			return m.network.ServeHealth(ctx, m.pages())
+		})
+	}
+	if m.network.ServeMetrics != nil {
+		part("metrics", func(ctx context.Context) error {
+			return m.network.ServeMetrics(ctx, health.Guarded(health.Metrics(m.registry), m.config.Metrics.ServiceAccounts, m.whose))
 		})
 	}
 	if m.judges != nil {

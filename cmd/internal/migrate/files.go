@@ -63,7 +63,7 @@ func controllerText(members []Member, token string) string {
 # stays where it is.
 name: ${NODE_NAME}
 dataDir: /var/lib/fairlead
-listen: {api: "${HOST_IP}:7443", raft: "${HOST_IP}:7444", health: ":7480", admission: "${HOST_IP}:7482"}
+listen: {api: "${HOST_IP}:7443", raft: "${HOST_IP}:7444", health: "${HOST_IP}:7480", admission: "${HOST_IP}:7482"}
 tls:
   ca: /etc/fairlead-tls/ca.crt
   cert: /etc/fairlead-tls/${NODE_NAME}.crt
@@ -89,7 +89,7 @@ func agentText(members []Member) string {
 	for _, m := range members {
 		fmt.Fprintf(&b, "- %q\n", hostPort(m.Address, apiPort))
 	}
-	b.WriteString("enrol: {ca: /etc/fairlead-ca/ca.crt, tokenFile: /var/run/secrets/fairlead/token}\nsysNet: /host/proc/sys/net # its own is read-only in a container\nnat: kube-proxy\nhealth: \":7481\"\n")
+	b.WriteString("enrol: {ca: /etc/fairlead-ca/ca.crt, tokenFile: /var/run/secrets/fairlead/token}\nsysNet: /host/proc/sys/net # its own is read-only in a container\nnat: kube-proxy\nhealth: \"[${HOST_IP}]:7481\"\n")
 	return b.String()
 }
 

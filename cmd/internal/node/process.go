@@ -29,6 +29,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/healthcheck"
 	"fairlead.io/fairlead/dataplane/steer"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -39,6 +40,7 @@ type Process struct {
 	registry *prometheus.Registry
 	lock     io.Closer    // of the state folder
 	listener net.Listener // of health, nil for none
+	limits   *connlimit.Metrics
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
 	applier  agent.Applier
@@ -80,6 +82,9 @@ func (p *Process) takeLock() (err error) {
 }
 
 func (p *Process) listen() (err error) {
+	if p.limits, err = connlimit.NewMetrics(p.registry); err != nil {
+		return err
+	}
 	if p.config.Health == "" {
 		return nil
 	}
@@ -306,7 +311,7 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 	if p.listener != nil {
 		part("health", func(ctx context.Context) error {
-			return health.Serve(ctx, p.listener, health.Handler(p.registry, health.Checks{Alive: p.alive, Healthy: p.healthy, Ready: p.ready, About: p.synced}))
+			return health.Serve(ctx, p.listener, health.Handler(p.registry, health.Checks{Alive: p.alive, Healthy: p.healthy, Ready: p.ready, About: p.synced}), p.limits)
 		})
 	}
 	return group.Wait()

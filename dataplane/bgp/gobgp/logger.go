@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // serializeFailed is what GoBGP says, as a warning and nowhere else, when it drops an UPDATE that it cannot write.
@@ -15,6 +16,13 @@ const serializeFailed = "failed to serialize"
 
 // passwordFailed is what GoBGP says, likewise, when it goes on without the password of a peer that dials.
 const passwordFailed = "failed to set md5"
+
+// nobodysConnection is what GoBGP says of each connection that it closes at once, as it is of nobody whom it peers with.
+const nobodysConnection = "Can't find configuration for a new passive connection"
+
+// nobodyAgain is how often that is passed on: it shows a switch that dials from another address than it was said to, and
+// strangers who connect again and again fill no log.
+const nobodyAgain = 10 * time.Second
 
 // quiet are messages of GoBGP that report what we do all the time, or what is meant to happen.
 var quiet = map[string]bool{
@@ -28,8 +36,9 @@ var quiet = map[string]bool{
 // logger is where GoBGP logs. It passes messages on, counts those that should have been errors, and learns faults of sessions from them.
 type logger struct {
 	log      *slog.Logger
-	dropped  atomic.Uint64 // UPDATEs that GoBGP could not write
-	unsigned atomic.Uint64 // passwords that it could not set
+	dropped  atomic.Uint64             // UPDATEs that GoBGP could not write
+	unsigned atomic.Uint64             // passwords that it could not set
+	nobody   atomic.Pointer[time.Time] // when a stranger's connection was passed on last; nil: never
 	faults   faults
 	written  func(attributes) // told of each UPDATE that GoBGP has written
 	received func(attributes) // told of each UPDATE that GoBGP is about to take in
@@ -62,9 +71,20 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 		return level
 	case peerUp:
 		l.up(about)
+	case nobodysConnection:
+		return l.ofNobody(level, time.Now())
 	}
 	l.faults.notice(event, about, l.log)
 	if quiet[event] {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+// ofNobody is the level under which to pass on that a connection is of no peer.
+func (l *logger) ofNobody(level slog.Level, now time.Time) slog.Level {
+	last := l.nobody.Load()
+	if last != nil && now.Sub(*last) < nobodyAgain || !l.nobody.CompareAndSwap(last, &now) {
 		return slog.LevelDebug
 	}
 	return level

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // ServerOptions is where a driver is served, and to whom. Only Listen is required. Whoever may call a driver decides where
@@ -29,6 +30,11 @@ type ServerOptions struct {
 	// ClientCA names a file with the certificates of those who certify callers: others are turned away. It needs Cert.
 	ClientCA string
 	HandlerOptions
+}
+
+// limits of a driver's port. Members have a few connections each.
+func limits() connlimit.Limits {
+	return connlimit.Limits{Strangers: connlimit.Room{Total: 256, PerKey: 64}}
 }
 
 // farewell is how long calls that are under way may take once a server shall end.
@@ -51,6 +57,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve at %s: %w; name an address of this machine and a free port", o.Listen, err)
 	}
+	listener = connlimit.Limit(listener, connlimit.Options{Port: "driver", Limits: limits()})
 	if secured != nil {
 		listener = tls.NewListener(listener, secured)
 	}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"fairlead.io/fairlead/cluster/enrol"
+	"fairlead.io/fairlead/cmd/internal/health"
+	"fairlead.io/fairlead/k8s/tokenreview"
+)
+
+// pages are those of the health port. Metrics are among them unless they have a port of their own.
+func (m *Member) pages() http.Handler {
+	checks := health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready}
+	if m.network.ServeMetrics != nil {
+		return health.Handler(nil, checks)
+	}
+	return health.Handler(m.registry, checks)
+}
+
+// whose is a health.Review: it asks the API server for the ServiceAccount of a token.
+func (m *Member) whose(ctx context.Context, token string) (account string, err error) {
+	reviewer := tokenreview.Reviewer{Reviews: m.kube.Client.AuthenticationV1().TokenReviews(), Audience: enrol.Audience}
+	a, err := reviewer.Review(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	return accountOf(a), nil
+}
+
+// accountOf is the ServiceAccount, namespace/name, that showed a token for us; empty if nobody did.
+func accountOf(a tokenreview.Answer) string {
+	if !a.Authenticated || !slices.Contains(a.Audiences, enrol.Audience) { // an API server may know of no audiences
+		return ""
+	}
+	if name, of := strings.CutPrefix(a.Username, "system:serviceaccount:"); of {
+		return strings.Replace(name, ":", "/", 1)
+	}
+	return "user " + a.Username // people may be called as accounts are
+}
