@@ -25,6 +25,9 @@ var aggregates = []int{30, 29}
 // In one world of so many, users give endpoints weights.
 const weightsOf = 7
 
+// In one world of so many, tenants have Services with texts that the record cannot take.
+const foulOf = 6
+
 // In one world of so many, something is served at sockets: policies, ClusterIPs, node ports, or several of them.
 const socketsOf = 6
 
@@ -56,6 +59,7 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]
 	}
 	o.Weights = o.Segments == 0 && seed%weightsOf == 3
+	o.Foul = o.Segments == 0 && seed%foulOf == 4
 	if o.Sockets = (start.Sockets{}); o.Segments == 0 && seed%socketsOf == 5 {
 		o.Sockets = socketsDrawn[seed/socketsOf%uint64(len(socketsDrawn))]
 		if seed/socketsOf%roomsOf == 2 {

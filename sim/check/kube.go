@@ -42,6 +42,7 @@ type service struct {
 	Class        string
 	Ports        []portSpec
 	Wishes       []byte // everything that decides about addresses, as it stands there
+	Foul         bool   // the record cannot take a text of it
 	weights      string // what it says that its endpoints weigh
 	// changed is when a user wrote something of that last, edited when it was not for the first time; ended is never
 	// while it exists.
@@ -160,6 +161,7 @@ func (k *kube) hearService(e event.Stamped, x event.Object, gone bool) {
 	var annotations map[string]string
 	_ = json.Unmarshal(in.Metadata.Annotations, &annotations) // of the same document, if there are any
 	s.weights = annotations[weight.Annotation]
+	s.Foul = foul(in.Metadata.Annotations, annotations)
 	s.status = nil
 	for _, i := range in.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(i.IP); err == nil {
@@ -259,7 +261,7 @@ func (k *kube) recount(at time.Duration, id string) {
 // are: see judge.known.
 func (k *kube) wanted(id string) bool {
 	s := k.services[id]
-	if s == nil || s.ended != never || !s.LoadBalancer && !s.Typed || s.Metadata.Deletion != nil {
+	if s == nil || s.ended != never || !s.LoadBalancer && !s.Typed || s.Metadata.Deletion != nil || s.Foul {
 		return false
 	}
 	_, foreign := s.Metadata.Labels["service.kubernetes.io/service-proxy-name"]

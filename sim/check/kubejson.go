@@ -3,6 +3,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -104,4 +105,18 @@ type advertisementJSON struct {
 		Nodes             []json.RawMessage `json:"nodeSelectors"`
 		Services          []json.RawMessage `json:"serviceSelectors"`
 	} `json:"spec"`
+}
+
+// mostText is how long a text of an object may be for the record to take it, in bytes.
+const mostText = 64 << 10
+
+// foul tells whether the record cannot take one of an object's annotations: it is too long, or not UTF-8. JSON, in which events carry objects,
+// has an escape in the place of such bytes; a replacement character that somebody wrote stands there as it is.
+func foul(raw json.RawMessage, annotations map[string]string) bool {
+	for _, v := range annotations {
+		if len(v) > mostText {
+			return true
+		}
+	}
+	return bytes.Contains(raw, []byte(`\ufffd`))
 }

@@ -214,11 +214,23 @@ func recordTales() []tale {
 			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
 				event.Wiped{Machine: "n1"}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
 		}),
+		fine("S20", "not-taken-in", func(s *story) {
+			foulService(s)
+		}),
+		breaks("S20", "planned-all-the-same", func(s *story) {
+			foulService(s)
+			s.say(event.Log{Process: "m1", Level: "WARN", Text: "set aside: no log entry can hold it", Fields: "object=foul"})
+		}),
 		fine("S13", "disk-as-it-was", func(s *story) {
 			s.say(event.Acted{Process: "n1", Life: 1, Revision: fsm.Revision{Epoch: 1, Index: 9}},
 				event.Wiped{Machine: "n1", Old: true}, event.Acted{Process: "n1", Life: 2, Revision: fsm.Revision{Epoch: 1, Index: 8}})
 		}),
 	}
+}
+
+// foulService has a tenant make a Service with an annotation that is not UTF-8, as JSON has it.
+func foulService(s *story) {
+	s.object("Service", "foul", "create", "user", `{"metadata":{"namespace":"a","name":"foul","uid":"u","annotations":{"a":"k\ufffd"}},"spec":{"type":"LoadBalancer","ports":[{"port":80}]}}`)
 }
 
 // recovered has the group go on without an entry that m3 alone had applied.

@@ -33,6 +33,7 @@ type Options struct {
 	Aggregate int
 	Sockets   start.Sockets // where no older release is about, which knows none of it
 	Weights   bool          // give endpoints weights, where no older release is about, which knows none
+	Foul      bool          // have Services that the record cannot take, where no older release is about, which they stop
 	Kinds     []string      // of faults; default all that are drawn. Those with a share are there in any case then
 	Rough     bool          // disturb a majority of members at a time in any seed, where it comes to that
 	NoFaults  bool
@@ -121,6 +122,9 @@ func compose(o Options, from from) Scenario {
 				s.Work = append(s.Work, s.Plan().DrawOne(d, "weigh", sh.begin, sh.end))
 			}
 		})
+	}
+	if o.Foul && !o.NoWork && !s.older() {
+		from("foul", func(d dice.Dice) { s.Work = append(s.Work, s.Plan().DrawFoul(d, sh.begin, sh.end)...) })
 	}
 	slices.SortStableFunc(s.Work, func(a, b workload.Step) int { return cmp.Compare(a.At, b.At) })
 	return s

@@ -111,6 +111,15 @@ func TestStreamsAreIndependent(t *testing.T) {
 		if weighed.Work = slices.DeleteFunc(weighed.Work, weighs); !slices.EqualFunc(weighed.Work, whole.Work, func(v, w workload.Step) bool { return v.String() == w.String() && v.At == w.At }) {
 			t.Fatal("with weights, users do something else as well")
 		}
+		beside := scenario.Draw(seed, scenario.Options{Rough: true, Foul: true})
+		if slices.ContainsFunc(beside.Work, func(w workload.Step) bool { return w.Do == "foul" }) == slices.ContainsFunc(beside.Faults, older) {
+			t.Fatal("there are texts that cannot be recorded beside an older release, or in no world")
+		}
+		for _, w := range whole.Work {
+			if !slices.ContainsFunc(beside.Work, func(v workload.Step) bool { return v.String() == w.String() && v.At == w.At }) {
+				t.Fatalf("%s is gone beside texts that cannot be recorded", w)
+			}
+		}
 		inside := scenario.Draw(seed, scenario.Options{Rough: true, Sockets: start.Sockets{Policies: true, ClusterIPs: true}})
 		if inside.Sockets.Any() == slices.ContainsFunc(inside.Faults, older) {
 			t.Fatal("something is served at sockets beside an older release, or in no world")

@@ -72,7 +72,7 @@ func (p Plan) names() []string { return slices.Concat(p.Nodes, p.Switches) }
 func All() []Verb { return slices.Clone(verbs()) }
 
 var verbs = sync.OnceValue(func() []Verb {
-	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs(), socketVerbs(), probeVerbs())
+	return slices.Concat(serviceVerbs(), applicationVerbs(), nodeVerbs(), configurationVerbs(), groupVerbs(), outsideVerbs(), segmentVerbs(), blockVerbs(), socketVerbs(), probeVerbs(), foulVerbs())
 })
 
 // Find finds a verb by its name.
