@@ -16,8 +16,8 @@ import (
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
 
-// Services whose texts the record cannot take, as an API server takes them all the same: nobody looks into the value of an annotation, and
-// none of it but protobuf can say so. What is in the way, by its name in a step.
+// What is in the way of a Service, by its name in a step. API servers take either: they do not look into the value of an annotation, and what is
+// not UTF-8 comes to them by protobuf.
 const (
 	foulBytes = "bytes" // a sharing key that is not UTF-8
 	foulLong  = "long"  // one that is longer than a text may be
