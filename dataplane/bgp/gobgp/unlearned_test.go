@@ -40,7 +40,7 @@ func announcement(t testing.TB, family wire.Family, from, n int) []byte {
 		wire.NewPathAttributeOrigin(0),
 		wire.NewPathAttributeAsPath([]wire.AsPathParamInterface{wire.NewAs4PathParam(wire.BGP_ASPATH_ATTR_TYPE_SEQ, []uint32{hostile.ASN})}),
 	}
-	m := wire.NewBGPUpdateMessage(nil, nil, nil)
+	var m *wire.BGPMessage
 	if family == wire.RF_IPv4_UC {
 		hop, err := wire.NewPathAttributeNextHop(addr("192.0.2.254"))
 		if err != nil {
