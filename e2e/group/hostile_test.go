@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/dataplane/bgp/hostile"
@@ -48,7 +49,7 @@ func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	l := started(t, lab.Options{})
 	before, children := standing(t, l), speakers(l)
 	stop := l.NeverMissing(prefix(0))
-	messages := hostile.Messages()
+	messages, until := hostile.Messages(), time.Now().Add(attackFor(t, 0))
 	var wg sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(messages)) {
 		for in := hostile.OpenSent; in <= hostile.Established; in++ {
@@ -57,12 +58,14 @@ func TestBytesOfANeighbourEndNothing(t *testing.T) {
 			l.Manifests.Peer(name+"-"+strings.ToLower(in.String()), lab.ASN, hostile.ASN, at.Address, at.Port)
 			for range l.Members { // each of them dials
 				wg.Go(func() {
-					c, err := evil.Session(in)
-					if err == nil {
-						err = errors.Join(c.Send(messages[name]), c.End())
-					}
-					if err != nil {
-						t.Errorf("%s in %s: %v", name, in, err)
+					for again := true; again; again = time.Now().Before(until) {
+						c, err := evil.Session(in)
+						if err == nil {
+							err = errors.Join(c.Send(messages[name]), c.End())
+						}
+						if err != nil {
+							t.Errorf("%s in %s: %v", name, in, err)
+						}
 					}
 				})
 			}

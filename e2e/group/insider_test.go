@@ -147,18 +147,23 @@ func TestInsidersWhoFloodCostNothing(t *testing.T) {
 	in.floods(ctx, pki.Agent, "n4", 2, acknowledges)
 	in.floods(ctx, pki.Agent, "n4", 2, beats)
 	in.floods(ctx, pki.Viewer, "v", 2, bombs)
-	most := 0
-	for i := 1; i <= 5; i++ { // changes go on meanwhile
-		l.Manifests.Service(i, 1+i%3)
-		l.Bird.WaitNextHops(prefix(i), lab.NodeAddress(1+i%3))
+	most, ended, until := 0, starved(), time.Now().Add(attackFor(t, 0))
+	for i := 1; i <= 5 || time.Now().Before(until); i++ { // changes go on meanwhile
+		of := 1 + i%5
+		l.Manifests.Service(of, 1+i%3)
+		l.Bird.WaitNextHops(prefix(of), lab.NodeAddress(1+i%3))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 			for _, m := range l.Members {
 				most = max(most, residentMiB(t, m.PID()))
 			}
 		}
 	}
-	if after := standing(t, l); after != before || elections() != won {
+	switch after, worst := standing(t, l), ended(); {
+	case after == before && elections() == won:
+	case worst < tolerable:
 		t.Errorf("%s, before %s; %d elections", after, before, elections()-won)
+	default: // a group that nobody attacks loses its leader then, too
+		t.Logf("this machine stood still for %v; %s, before %s; %d elections", worst, after, before, elections()-won)
 	}
 	cancel()
 	in.running.Wait()

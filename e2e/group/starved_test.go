@@ -9,10 +9,25 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"fairlead.io/fairlead/e2e/lab"
 )
+
+// attackFor is for how long a group is attacked: FAIRLEAD_ATTACK_FOR (60s), or as long as it takes to see whether it does anything.
+func attackFor(t *testing.T, otherwise time.Duration) time.Duration {
+	t.Helper()
+	asked := os.Getenv("FAIRLEAD_ATTACK_FOR")
+	if asked == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(asked)
+	if err != nil {
+		t.Fatalf("FAIRLEAD_ATTACK_FOR: %v", err)
+	}
+	return d
+}
 
 // tolerable is how long this machine may stand still without a follower missing its leader: half of what it waits for it (150 ms).
 const tolerable = 75 * time.Millisecond

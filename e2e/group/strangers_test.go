@@ -211,7 +211,7 @@ func TestStrangersAtPortsHurtNobody(t *testing.T) {
 		l.Manifests.Service(1, 1+i%3)
 		l.Bird.WaitNextHops(prefix(1), lab.NodeAddress(1+i%3))
 	}
-	time.Sleep(5 * time.Second) // for what comes late: leaders that are lost, lines that are said again and again
+	time.Sleep(attackFor(t, 5*time.Second)) // for what comes late: leaders that are lost, lines that are said again and again
 	watched.judge(before)
 
 	first := l.Leader()
