@@ -54,6 +54,21 @@ func wantFault(t *testing.T, err error, folder string, cause error) {
 	}
 }
 
+// A process may end at any moment: the folder of snapshots is never open to others, also not until its mode is set.
+func TestFolderOfSnapshotsIsMadeForItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	f, err := OpenWith(path, "a", Options{Lock: lock, MakeLog: createLog, OpenLog: openLog, Chmod: func(path string, mode fs.FileMode) error {
+		if info, err := os.Stat(path); err != nil || filepath.Base(path) == snapshotsDir && info.Mode().Perm() != 0o700 {
+			t.Errorf("%s is %v before its mode is set, %v", path, info.Mode(), err)
+		}
+		return os.Chmod(path, mode)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, f)
+}
+
 // fill stores entries from..to through a guard, as raft would.
 func fill(t *testing.T, f *Folder, from, to uint64) {
 	t.Helper()

@@ -32,6 +32,9 @@ type snapshots struct {
 
 func openSnapshots(folder string, chmod func(string, fs.FileMode) error) (*snapshots, error) {
 	path := filepath.Join(folder, snapshotsDir)
+	if err := os.MkdirAll(path, 0o700); err != nil { // the library would have it open to others at first
+		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
+	}
 	inner, err := raft.NewFileSnapshotStoreWithLogger(folder, snapshotsKept, hclog.NewNullLogger()) // a Guard tells all
 	if err != nil {
 		return nil, &store.Error{Path: path, Op: "open snapshots", Remedy: remedyOpen, Err: err}
