@@ -41,7 +41,7 @@ func TestConfigurationsAreUnderstood(t *testing.T) {
 					args = append(args, "--node", "cp-1")
 				}
 				cmd := exec.CommandContext(t.Context(), fairlead, args...)
-				cmd.Env = append(os.Environ(), "NODE_NAME=cp-1", "HOST_IP=192.0.2.11")
+				cmd.Env = append(os.Environ(), "NODE_NAME=cp-1", "HOST_IP=127.0.0.1")
 				out, err := cmd.CombinedOutput()
 				if err == nil || !strings.Contains(string(out), c.wants) || strings.Count(string(out), "\n") != 1 {
 					t.Errorf("%v: %s", err, out)
