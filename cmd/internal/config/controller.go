@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,34 +85,6 @@ type Listen struct {
 	Admission string `yaml:"admission"`
 }
 
-// Metrics is where, and to whom, /metrics is shown.
-type Metrics struct {
-	Listen string `yaml:"listen"` // empty: at the health port, to everybody
-	// ServiceAccounts, namespace/name, are who may read them, with tokens for the audience fairlead.
-	ServiceAccounts []string `yaml:"serviceAccounts"`
-}
-
-func (c *Controller) validateMetrics(bad func(field, why string)) {
-	m := c.Metrics
-	if m.Listen == "" {
-		if len(m.ServiceAccounts) > 0 {
-			bad("metrics.serviceAccounts", "everybody may read metrics at the health port; say where else they are in metrics.listen, such as \":7483\"")
-		}
-		return
-	}
-	if c.Sources.Kubernetes == nil {
-		bad("metrics.listen", "there is no cluster to ask whose a token is; name one in sources.kubernetes")
-	}
-	if len(m.ServiceAccounts) == 0 {
-		bad("metrics.serviceAccounts", "is missing: nobody may read metrics; name the account of Prometheus, such as monitoring/prometheus")
-	}
-	for i, a := range m.ServiceAccounts {
-		if strings.Count(a, "/") != 1 {
-			bad(fmt.Sprintf("metrics.serviceAccounts[%d]", i), fmt.Sprintf("%q is no namespace/name", a))
-		}
-	}
-}
-
 // Advertise are the addresses under which others reach this member, where they differ from Listen.
 type Advertise struct {
 	API  string `yaml:"api"`
@@ -139,29 +110,6 @@ type MemberTLS struct {
 type Enrolment struct {
 	// ServiceAccount is whose tokens count, namespace/name. Empty means kube-system/fairlead-agent.
 	ServiceAccount string `yaml:"serviceAccount"`
-}
-
-// Member is how to reach a first member.
-type Member struct {
-	Name string `yaml:"name"`
-	API  string `yaml:"api"`
-	Raft string `yaml:"raft"`
-}
-
-// MemberAddresses are the addresses of the first members, as far as they are given by address.
-func (c *Controller) MemberAddresses() (out []netip.Addr) {
-	for _, m := range c.Members {
-		for _, at := range []string{m.API, m.Raft} {
-			host, _, err := net.SplitHostPort(at)
-			if err != nil {
-				continue // Validate told
-			}
-			if a, err := netip.ParseAddr(host); err == nil && !slices.Contains(out, a) {
-				out = append(out, a)
-			}
-		}
-	}
-	return out
 }
 
 // BGP is what is a member's own of its BGP side; peers are in the record. Without an AS number the member does
@@ -432,28 +380,6 @@ func (c *Controller) validateAddresses(bad func(field, why string)) {
 		if why := faultOfAddress(v, true); why != "" {
 			bad(field, why+"; others dial it")
 		}
-	}
-}
-
-func (c *Controller) validateMembers(bad func(field, why string)) {
-	self, seen := false, map[string]bool{}
-	for i, m := range c.Members {
-		field := fmt.Sprintf("members[%d]", i)
-		if m.Name == "" || seen[m.Name] {
-			bad(field+".name", "is missing or given twice")
-		}
-		seen[m.Name] = true
-		self = self || m.Name == c.Name
-		for what, v := range map[string]string{".api": m.API, ".raft": m.Raft} {
-			if why := faultOfAddress(v, true); why != "" {
-				bad(field+what, why)
-			}
-		}
-	}
-	if len(c.Members) == 0 {
-		bad("members", "is empty; list the first members, this one included")
-	} else if !self && c.BootstrapToken != "" {
-		bad("members", fmt.Sprintf("does not list this member, %q, which has a bootstrap token", c.Name))
 	}
 }
 
