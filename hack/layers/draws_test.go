@@ -3,8 +3,6 @@
 package layers_test
 
 import (
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,25 +33,5 @@ func ownGenerator(name string) string {
 
 // What a test draws is the same on every run: package testkit says how.
 func TestTestsDrawTheSameOnEveryRun(t *testing.T) {
-	const own = "internal/testkit"
-	root, seen := filepath.Join("..", ".."), 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (name == own || path != root && strings.HasPrefix(d.Name(), ".")):
-			return fs.SkipDir
-		case strings.HasSuffix(name, "_test.go"):
-			seen++
-			lookAtCalls(t, path, drawsByItself)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if seen < 500 {
-		t.Errorf("only %d files of tests were looked at", seen)
-	}
+	lookAtFiles(t, true, []string{"internal/testkit"}, drawsByItself)
 }
