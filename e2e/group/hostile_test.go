@@ -44,30 +44,33 @@ func standing(t *testing.T, l *lab.Lab) string {
 	return text
 }
 
+// torment has a speaker that dials a neighbour sent one of the hostile messages in each session, once and until then.
+func torment(t *testing.T, evil *hostile.Peer, in hostile.Phase, name string, until time.Time) {
+	for again := true; again; again = time.Now().Before(until) {
+		c, err := evil.Session(in)
+		if err == nil {
+			err = errors.Join(c.Send(hostile.Messages()[name]), c.End())
+		}
+		if err != nil {
+			t.Errorf("%s in %s: %v", name, in, err)
+		}
+	}
+}
+
 // Switches that send malformed messages end neither a member nor its speaker, and the switch that does not has every prefix all along.
 func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	l := started(t, lab.Options{})
 	before, children := standing(t, l), speakers(l)
 	stop := l.NeverMissing(prefix(0))
-	messages, until := hostile.Messages(), time.Now().Add(attackFor(t, 0))
+	until := time.Now().Add(attackFor(t, 0))
 	var wg sync.WaitGroup
-	for i, name := range slices.Sorted(maps.Keys(messages)) {
+	for i, name := range slices.Sorted(maps.Keys(hostile.Messages())) {
 		for in := hostile.OpenSent; in <= hostile.Established; in++ {
 			evil := hostile.Listen(t, netip.AddrFrom4([4]byte{127, 1, byte(i), byte(1 + in)}))
 			at := evil.Peer()
 			l.Manifests.Peer(name+"-"+strings.ToLower(in.String()), lab.ASN, hostile.ASN, at.Address, at.Port)
 			for range l.Members { // each of them dials
-				wg.Go(func() {
-					for again := true; again; again = time.Now().Before(until) {
-						c, err := evil.Session(in)
-						if err == nil {
-							err = errors.Join(c.Send(messages[name]), c.End())
-						}
-						if err != nil {
-							t.Errorf("%s in %s: %v", name, in, err)
-						}
-					}
-				})
+				wg.Go(func() { torment(t, evil, in, name, until) })
 			}
 		}
 	}
@@ -88,9 +91,9 @@ func TestBytesOfANeighbourEndNoNode(t *testing.T) {
 	l, _, b := withSpeakers(t, 2)
 	b.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
 	before, stop := peered(b, "n1", "n2"), b.Watch(prefix(0))
-	messages := hostile.Messages()
+	until := time.Now().Add(attackFor(t, 0))
 	var wg sync.WaitGroup
-	for i, name := range slices.Sorted(maps.Keys(messages)) {
+	for i, name := range slices.Sorted(maps.Keys(hostile.Messages())) {
 		address := netip.AddrFrom4([4]byte{198, 51, 100, byte(200 + i)})
 		l.AddAddress(address)
 		evil := hostile.Listen(t, address)
@@ -100,15 +103,7 @@ metadata: {name: evil-%s, annotations: {fairlead.io/mode: node}}
 spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d, ebgpMultiHop: true}
 `, name, lab.ASN, hostile.ASN, address, evil.Peer().Port))
 		for range 2 { // each node dials
-			wg.Go(func() {
-				c, err := evil.Session(hostile.Established)
-				if err == nil {
-					err = errors.Join(c.Send(messages[name]), c.End())
-				}
-				if err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			})
+			wg.Go(func() { torment(t, evil, hostile.Established, name, until) })
 		}
 	}
 	wg.Wait()

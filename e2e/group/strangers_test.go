@@ -5,13 +5,9 @@ package group_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,10 +20,6 @@ const (
 	again = 500 * time.Millisecond
 	// crowdSize is how many of a kind there are at each port: more than a source has places.
 	crowdSize = 100
-	// mostMemory of a member, whoever comes.
-	mostMemory = 300 << 20
-	// mostWork is which part of a processor a member may take, whoever comes.
-	mostWork = 2
 )
 
 // strangers are connections of those who prove nothing, each opened again and again.
@@ -122,69 +114,6 @@ func (s *strangers) attack(l *lab.Lab) {
 			s.hold(40, from, api, enrolling)
 			s.hold(20, from, health, unread("/metrics"))
 		}
-	}
-}
-
-// memory is what a member has of its own, in bytes.
-func memory(m *lab.Member) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "RssAnon:" {
-			n, err := strconv.Atoi(f[1])
-			return n << 10, err
-		}
-	}
-	return 0, errors.New("no RssAnon")
-}
-
-// watched is what members of a group that is attacked have said and worked.
-type watched struct {
-	t     *testing.T
-	l     *lab.Lab
-	begin time.Time
-	said  map[*lab.Member]int
-	spent map[*lab.Member]time.Duration
-	ended func() time.Duration
-}
-
-func watch(t *testing.T, l *lab.Lab) *watched {
-	t.Helper()
-	w := &watched{t: t, l: l, begin: time.Now(), said: map[*lab.Member]int{}, spent: map[*lab.Member]time.Duration{}, ended: starved()}
-	for _, m := range l.Members {
-		took, err := spent(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.said[m], w.spent[m] = strings.Count(m.Log(), "\n"), took
-	}
-	return w
-}
-
-// judge tells what became of the group: nothing. That another member leads counts if it was not this machine that stood still, on
-// which a group without strangers loses its leader, too; how much of it they had members take is counted whatever the machine does.
-func (w *watched) judge(before string) {
-	w.t.Helper()
-	worst, took := w.ended(), time.Since(w.begin)
-	for _, m := range w.l.Members {
-		if n, most := strings.Count(m.Log(), "\n")-w.said[m], int(took.Seconds())+20; n > most {
-			w.t.Errorf("%s said %d lines in %v", m.Name, n, took)
-		}
-		if n, err := memory(m); err != nil || n > mostMemory {
-			w.t.Errorf("%s takes %d MB: %v", m.Name, n>>20, err)
-		}
-		if n, err := spent(m); err != nil || n-w.spent[m] > took/mostWork {
-			w.t.Errorf("%s worked for %v of %v: %v", m.Name, n-w.spent[m], took, err)
-		}
-	}
-	switch after := standing(w.t, w.l); {
-	case after == before:
-	case worst < tolerable:
-		w.t.Errorf("before: %s, after: %s", before, after)
-	default:
-		w.t.Logf("this machine stood still for %v; before: %s, after: %s", worst, before, after)
 	}
 }
 
