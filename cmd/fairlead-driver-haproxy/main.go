@@ -13,9 +13,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
+
+	"fairlead.io/fairlead/internal/leave"
 )
 
 // Exit codes.
@@ -28,9 +28,8 @@ const (
 const program = "fairlead-driver-haproxy"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := leave.Context(program, os.Exit)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

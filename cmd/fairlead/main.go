@@ -10,20 +10,17 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"fairlead.io/fairlead/dataplane/bgp/subprocess"
+	"fairlead.io/fairlead/internal/leave"
 )
 
 func main() {
 	if subprocess.IsChild() {
 		os.Exit(subprocess.Main())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := leave.Context("fairlead", os.Exit)
 	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
