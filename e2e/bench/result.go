@@ -65,6 +65,7 @@ func benchmarks() []benchmark {
 		{name: "sock_policies_65535_s", unit: "s", run: sockPolicies},
 		{name: "agents_1000_update_ms", unit: "ms", run: thousand},
 		{name: "node_down_ms", unit: "ms", run: nodeDown},
+		{name: "bgp_restart_ms", unit: "ms", run: bgpRestart},
 		{name: "l2_failover_ms", unit: "ms", run: l2Failover},
 		{name: "sim_virtual_s_per_core_s", unit: "ratio", run: simulated},
 	}

@@ -6,13 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
+	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/e2e/lab"
 )
 
@@ -60,6 +65,46 @@ func starved() (end func() (worst time.Duration)) {
 	}
 }
 
+// mostWait is how long the API may take to answer, whoever comes.
+const mostWait = time.Second
+
+// asked has a viewer ask each member how the group is, again and again, on a connection of its own each second time.
+func asked(t *testing.T, l *lab.Lab) (end func() (slowest time.Duration)) {
+	t.Helper()
+	source, err := pki.OpenSource(l.Issue(pki.Viewer, "asks"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	slowest := make([]time.Duration, len(l.Members))
+	for i, m := range l.Members {
+		client := admin.NewClient(admin.ClientOptions{Endpoint: &pki.Endpoint{Source: source}, Servers: []string{m.Address + ":7443"}})
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				begin := time.Now()
+				if _, err := client.Raft.Status(ctx, &fairleadv1.StatusRequest{}); err != nil && ctx.Err() == nil {
+					t.Errorf("%s answers not: %v", m.Name, err)
+				}
+				slowest[i] = max(slowest[i], time.Since(begin))
+				if n%2 == 0 {
+					client.Close()
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			client.Close()
+		})
+	}
+	return func() time.Duration {
+		cancel()
+		all.Wait()
+		return slices.Max(slowest)
+	}
+}
+
 // spent is the time that processors have worked for a member and not for its children, in all.
 func spent(m *lab.Member) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.PID()))
@@ -101,11 +146,12 @@ type watched struct {
 	said  map[*lab.Member]int
 	spent map[*lab.Member]time.Duration
 	ended func() time.Duration
+	asked func() time.Duration
 }
 
 func watch(t *testing.T, l *lab.Lab) *watched {
 	t.Helper()
-	w := &watched{t: t, l: l, begin: time.Now(), said: map[*lab.Member]int{}, spent: map[*lab.Member]time.Duration{}, ended: starved()}
+	w := &watched{t: t, l: l, begin: time.Now(), said: map[*lab.Member]int{}, spent: map[*lab.Member]time.Duration{}, ended: starved(), asked: asked(t, l)}
 	for _, m := range l.Members {
 		took, err := spent(m)
 		if err != nil {
@@ -120,7 +166,7 @@ func watch(t *testing.T, l *lab.Lab) *watched {
 // which a group without strangers loses its leader, too; how much of it they had members take is counted whatever the machine does.
 func (w *watched) judge(before string) {
 	w.t.Helper()
-	worst, took := w.ended(), time.Since(w.begin)
+	slowest, worst, took := w.asked(), w.ended(), time.Since(w.begin)
 	for _, m := range w.l.Members {
 		if n, most := strings.Count(m.Log(), "\n")-w.said[m], int(took.Seconds())+20; n > most {
 			w.t.Errorf("%s said %d lines in %v", m.Name, n, took)
@@ -133,6 +179,7 @@ func (w *watched) judge(before string) {
 		}
 	}
 	judgeStanding(w.t, before, standing(w.t, w.l), worst)
+	judgeAnswers(w.t, slowest, worst)
 }
 
 // judgeStanding fails the test if a group is not as it was, unless this machine stood still for too long meanwhile: a group that nobody
@@ -146,4 +193,13 @@ func judgeStanding(t *testing.T, before, after string, worst time.Duration) {
 	default:
 		t.Logf("this machine stood still for %v; before: %s, after: %s", worst, before, after)
 	}
+}
+
+// judgeAnswers fails the test if an answer took too long, unless this machine stood still meanwhile.
+func judgeAnswers(t *testing.T, slowest, worst time.Duration) {
+	t.Helper()
+	if slowest > mostWait && worst < tolerable {
+		t.Errorf("an answer took %v, and this machine never stood still for longer than %v", slowest, worst)
+	}
+	t.Logf("the slowest answer took %v; this machine stood still for %v at most", slowest, worst)
 }

@@ -61,7 +61,7 @@ func torment(t *testing.T, evil *hostile.Peer, in hostile.Phase, name string, un
 func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	l := started(t, lab.Options{})
 	before, children := standing(t, l), speakers(l)
-	stop := l.NeverMissing(prefix(0))
+	stop, ended, answered := l.NeverMissing(prefix(0)), starved(), asked(t, l)
 	until := time.Now().Add(attackFor(t, 0))
 	var wg sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(hostile.Messages())) {
@@ -76,6 +76,7 @@ func TestBytesOfANeighbourEndNothing(t *testing.T) {
 	}
 	wg.Wait()
 	stop()
+	judgeAnswers(t, answered(), ended())
 	if after := standing(t, l); after != before {
 		t.Errorf("before: %s, after: %s", before, after)
 	}

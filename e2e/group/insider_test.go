@@ -125,7 +125,7 @@ func TestInsidersWhoFloodCostNothing(t *testing.T) {
 	in.floods(ctx, pki.Agent, "n4", 2, acknowledges)
 	in.floods(ctx, pki.Agent, "n4", 2, beats)
 	in.floods(ctx, pki.Viewer, "v", 2, bombs)
-	most, ended, until := 0, starved(), time.Now().Add(attackFor(t, 0))
+	most, ended, answered, until := 0, starved(), asked(t, l), time.Now().Add(attackFor(t, 0))
 	for i := 1; i <= 5 || time.Now().Before(until); i++ { // changes go on meanwhile
 		of := 1 + i%5
 		l.Manifests.Service(of, 1+i%3)
@@ -140,7 +140,9 @@ func TestInsidersWhoFloodCostNothing(t *testing.T) {
 			}
 		}
 	}
-	judgeStanding(t, before, stands(), ended())
+	slowest, worst := answered(), ended()
+	judgeStanding(t, before, stands(), worst)
+	judgeAnswers(t, slowest, worst)
 	missing()
 	cancel()
 	in.running.Wait()
