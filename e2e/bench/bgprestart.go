@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/frrtest"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/dataplane/bgp/subprocess"
+	"fairlead.io/fairlead/dataplane/bgp/supervisor"
 	"fairlead.io/fairlead/e2e/lab"
 	"fairlead.io/fairlead/internal/netnstest"
 )
@@ -111,7 +112,7 @@ type restartSpeaker struct {
 	number int
 	ns     *netnstest.Namespace
 	peer   bgp.Peer
-	speaks *subprocess.Speaker
+	speaks *supervisor.Speaker
 	last   atomic.Pointer[exec.Cmd] // the process that was started last
 	down   atomic.Bool              // none may be started
 }

@@ -12,8 +12,10 @@ import (
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 	"fairlead.io/fairlead/dataplane/bgp/subprocess"
+	"fairlead.io/fairlead/dataplane/bgp/supervisor"
 	"fairlead.io/fairlead/internal/private"
 	"fairlead.io/fairlead/k8s/client"
 )
@@ -50,7 +52,7 @@ func newSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
 }
 
 // speaker tells of its sessions in member's words.
-type speaker struct{ *subprocess.Speaker }
+type speaker struct{ *supervisor.Speaker }
 
 // Sessions implements member.Speaker.
 func (s speaker) Sessions(ctx context.Context) (map[string]string, error) {
@@ -61,7 +63,7 @@ func (s speaker) Sessions(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range peers {
 		out[p.Name] = p.State
-		if p.Fault != (gobgp.Fault{}) {
+		if p.Fault != (bgp.Fault{}) {
 			out[p.Name] += ": " + p.Fault.String()
 		}
 	}

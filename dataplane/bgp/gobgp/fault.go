@@ -14,16 +14,6 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 )
 
-// Fault is why there is no session with a peer. The zero value is none that is known.
-type Fault struct {
-	Code   string // for programs: see docs/bgp.md
-	Reason string
-	Remedy string
-}
-
-// String tells reason and remedy.
-func (f Fault) String() string { return f.Reason + "; " + f.Remedy }
-
 // The codes of faults.
 const (
 	faultTheirAS      = "peer-as"       // the peer has another AS number
@@ -39,7 +29,7 @@ const silentAfter = 10 * time.Second
 // faults keeps the last one of each peer. GoBGP tells them in its log only, and opens and closes such sessions for ever.
 type faults struct {
 	mu sync.Mutex
-	of map[netip.Addr]Fault
+	of map[netip.Addr]bgp.Fault
 }
 
 // notice takes in what GoBGP logs about a peer, and tells of a fault that is another one than before.
@@ -48,7 +38,7 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger) {
 	if err != nil {
 		return
 	}
-	var now Fault
+	var now bgp.Fault
 	switch event {
 	case "Peer Up":
 	case "received notification", "sent notification":
@@ -68,11 +58,11 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger) {
 	f.mu.Lock()
 	before := f.of[address]
 	if f.of == nil {
-		f.of = map[netip.Addr]Fault{}
+		f.of = map[netip.Addr]bgp.Fault{}
 	}
 	f.of[address] = now
 	f.mu.Unlock()
-	if now != before && now != (Fault{}) {
+	if now != before && now != (bgp.Fault{}) {
 		log.Error("no bgp session", "peer", address, "code", now.Code, "reason", now.Reason, "remedy", now.Remedy)
 	}
 }
@@ -83,44 +73,44 @@ func (f *faults) forget(a netip.Addr) {
 	delete(f.of, a)
 }
 
-func (f *faults) get(a netip.Addr) Fault {
+func (f *faults) get(a netip.Addr) bgp.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of[a]
 }
 
 // faultOf says what a NOTIFICATION means (RFC 4271 §4.5, RFC 4486).
-func faultOf(code, subcode uint8, received bool) Fault {
+func faultOf(code, subcode uint8, received bool) bgp.Fault {
 	open := code == wire.BGP_ERROR_OPEN_MESSAGE_ERROR
 	switch {
 	case open && subcode == wire.BGP_ERROR_SUB_BAD_PEER_AS:
-		return Fault{faultTheirAS, "the switch has another AS number than spec.peerASN", "set spec.peerASN to the switch's"}
+		return bgp.Fault{Code: faultTheirAS, Reason: "the switch has another AS number than spec.peerASN", Remedy: "set spec.peerASN to the switch's"}
 	case open && subcode == wire.BGP_ERROR_SUB_BAD_BGP_IDENTIFIER:
-		return Fault{faultRouterID, "the router id is invalid, or the other end's own", "give each member and switch a router id of its own: bgp.routerID in controller.yaml"}
+		return bgp.Fault{Code: faultRouterID, Reason: "the router id is invalid, or the other end's own", Remedy: "give each member and switch a router id of its own: bgp.routerID in controller.yaml"}
 	case received && code == wire.BGP_ERROR_CEASE && (subcode == wire.BGP_ERROR_SUB_CONNECTION_REJECTED || subcode == wire.BGP_ERROR_SUB_PEER_DECONFIGURED):
-		return Fault{faultRefused, "the switch does not take this member for a neighbour", "configure the member's address as a neighbour of the switch"}
+		return bgp.Fault{Code: faultRefused, Reason: "the switch does not take this member for a neighbour", Remedy: "configure the member's address as a neighbour of the switch"}
 	case received && code == wire.BGP_ERROR_CEASE && subcode == wire.BGP_ERROR_SUB_ADMINISTRATIVE_SHUTDOWN:
-		return Fault{faultRefused, "the session is shut down at the switch", "enable it there"}
+		return bgp.Fault{Code: faultRefused, Reason: "the session is shut down at the switch", Remedy: "enable it there"}
 	}
 	text, who := wire.NewNotificationErrorCode(code, subcode).String(), "this member"
 	if received {
 		who = "the switch"
 	}
-	return Fault{faultNotification, who + " ended it: " + text, "look at the log of the switch"}
+	return bgp.Fault{Code: faultNotification, Reason: who + " ended it: " + text, Remedy: "look at the log of the switch"}
 }
 
 // refused is the fault of a peer that ends sessions while they open. GoBGP does not tell which NOTIFICATION that was.
-var refused = Fault{
-	faultRefused, "the switch refuses the session while it opens; its log has the reason",
-	"set spec.myASN to the AS number that the switch has for this neighbour, and see that it has the member's address as a neighbour",
+var refused = bgp.Fault{
+	Code: faultRefused, Reason: "the switch refuses the session while it opens; its log has the reason",
+	Remedy: "set spec.myASN to the AS number that the switch has for this neighbour, and see that it has the member's address as a neighbour",
 }
 
 // silent is the fault of a peer to which TCP does not open. Segments with another signature, or on one side only, are dropped
 // without a word, so that a wrong password cannot be told from a switch that is off.
-func silent(address netip.Addr, port uint16, password bgp.Secret) Fault {
-	f := Fault{
-		faultNoConnection, fmt.Sprintf("no TCP connection opens with %s", netip.AddrPortFrom(address, port)),
-		"see that the switch is up, has this member as a neighbour at its address, and asks for no password and no TTL security",
+func silent(address netip.Addr, port uint16, password bgp.Secret) bgp.Fault {
+	f := bgp.Fault{
+		Code: faultNoConnection, Reason: fmt.Sprintf("no TCP connection opens with %s", netip.AddrPortFrom(address, port)),
+		Remedy: "see that the switch is up, has this member as a neighbour at its address, and asks for no password and no TTL security",
 	}
 	if password != "" {
 		f.Remedy = "see that the switch is up, has this member as a neighbour at its address, and has the same password: with another one, or none, TCP stays silent"

@@ -43,7 +43,7 @@ func TestPeersThatCannotBeReachedAreToldAndMoveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range peers {
-			if f := p.Fault; f != (Fault{}) && (f.Reason == "" || f.Remedy == "") {
+			if f := p.Fault; f != (bgp.Fault{}) && (f.Reason == "" || f.Remedy == "") {
 				t.Fatalf("%s: %+v", p.Name, f)
 			}
 			codes[p.Name] = p.Fault.Code
@@ -66,7 +66,7 @@ func TestPeersThatCannotBeReachedAreToldAndMoveNothing(t *testing.T) {
 	}
 	peers, err := sp.Peers(t.Context())
 	for _, p := range peers {
-		if p.Fault != (Fault{}) || err != nil {
+		if p.Fault != (bgp.Fault{}) || err != nil {
 			t.Errorf("%s: %+v, %v", p.Name, p.Fault, err)
 		}
 	}

@@ -18,12 +18,12 @@ import (
 // Links implements bgp.Speaker. How much has been sent and has arrived is counted in bytes, as TCP does. BGP itself
 // confirms nothing. It changes nothing: sessions that leave their peers a residue are for Mend.
 //
-// Errors: ErrStopped; ctx.Err().
+// Errors: bgp.ErrStopped; ctx.Err().
 func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, ErrStopped
+		return nil, bgp.ErrStopped
 	}
 	peers, err := s.listPeers(ctx)
 	if err != nil {

@@ -214,7 +214,7 @@ func TestLostUpdatesAreReportedAndSentAgain(t *testing.T) {
 	testkit.Until(t, "the table", func() bool { return len(sw.RIB()) == 1 })
 	before := sw.Peers()[0].Updates
 	slog.New(handler{logger: s.logger}).Warn(serializeFailed) // as GoBGP does
-	if ok, err := s.Written(t.Context()); ok || !errors.Is(err, ErrDropped) {
+	if ok, err := s.Written(t.Context()); ok || !errors.Is(err, bgp.ErrDropped) {
 		t.Errorf("written %t, %v", ok, err)
 	}
 	testkit.Until(t, "the paths again", func() bool { return sw.Peers()[0].Updates > before })
@@ -230,7 +230,7 @@ func TestStoppedSpeakerSaysSo(t *testing.T) {
 	_, written := s.Written(t.Context())
 	_, peers := s.Peers(t.Context())
 	for _, err := range []error{s.Apply(t.Context(), bgp.Desired{}), written, peers, s.Detach(t.Context()), s.Drain(t.Context())} {
-		if !errors.Is(err, ErrStopped) {
+		if !errors.Is(err, bgp.ErrStopped) {
 			t.Errorf("error is %v", err)
 		}
 	}

@@ -62,12 +62,12 @@ func (s *Speaker) judge(n *session, p *api.Peer, l *bgp.Link) {
 
 // Mend implements bgp.Speaker: it restarts the sessions whose peers have had everything for long enough, and may hold more.
 //
-// Errors: ErrStopped; GoBGP's.
+// Errors: bgp.ErrStopped; GoBGP's.
 func (s *Speaker) Mend(ctx context.Context, longer time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	links := s.linked
 	s.linked = nil // what it says of sessions that are restarted is over

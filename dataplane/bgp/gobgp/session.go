@@ -244,7 +244,7 @@ func (s *Speaker) Detach(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	s.stopped = true
 	err := s.closeSessions(ctx)
@@ -261,7 +261,7 @@ func (s *Speaker) Drain(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	s.stopped = true
 	s.stopServer()

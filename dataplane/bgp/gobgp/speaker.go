@@ -74,9 +74,6 @@ type Speaker struct {
 	unnumbered map[netip.Addr]netip.Addr // peers by their addresses without zones
 }
 
-// ErrStopped is returned by a speaker that was detached or drained.
-var ErrStopped = errors.New("speaker stopped")
-
 // New starts a speaker that has no paths and no peers. Detach or Drain ends it.
 func New(c Config) (*Speaker, error) {
 	if err := c.validate(); err != nil {
@@ -138,13 +135,13 @@ func listenAddrs(given []netip.Addr) []netip.Addr {
 // Apply makes the speaker announce desired, adding before removing, with no session touched but those that must be.
 //
 // It returns once GoBGP has taken every change; Written tells when they have left. It is safe to repeat. Errors:
-// bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err(); others after
+// bgp.ErrInvalid for what cannot be announced, after all the rest was applied; bgp.ErrStopped; ctx.Err(); others after
 // which a part of the steps was done and a repetition does the rest.
 func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	paths, look, next := desired.Paths, s.told.changed(desired), s.told
 	whole := look == nil

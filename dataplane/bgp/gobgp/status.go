@@ -15,49 +15,32 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 )
 
-// PeerStatus is how things stand with one peer.
-type PeerStatus struct {
-	Name        string
-	Address     netip.Addr
-	State       string // as BGP names it: idle, active, opensent, openconfirm, established
-	Established bool
-	Since       time.Time     // of the session, or of its loss; zero if there never was one
-	AddPath     []bgp.Family  // in which it takes several paths per prefix
-	LongLived   bool          // the switch keeps our paths as a last resort when we are lost
-	HoldTime    time.Duration // negotiated
-	Announced   int           // paths that it is sent
-	Refused     int           // paths that it sent in this session, or the last one, each as often as it sent it: we learn none
-	UpdatesSent uint64
-	Demoted     bool
-	Fault       Fault // why there is no session, as far as that is known
-}
-
 // Peers returns how things stand with every peer, by address.
-func (s *Speaker) Peers(ctx context.Context) ([]PeerStatus, error) {
+func (s *Speaker) Peers(ctx context.Context) ([]bgp.PeerStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, ErrStopped
+		return nil, bgp.ErrStopped
 	}
 	demoted, err := s.listDemoted(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list demoted peers: %w", err)
 	}
-	var out []PeerStatus
+	var out []bgp.PeerStatus
 	err = s.server.ListPeer(ctx, &api.ListPeerRequest{EnableAdvertised: true}, func(p *api.Peer) {
 		out = append(out, s.status(p, demoted))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list peers: %w", err)
 	}
-	slices.SortFunc(out, func(a, b PeerStatus) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(out, func(a, b bgp.PeerStatus) int { return a.Address.Compare(b.Address) })
 	return out, ctx.Err()
 }
 
-func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
+func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) bgp.PeerStatus {
 	address, _ := netip.ParseAddr(p.GetConf().GetNeighborAddress())
 	state := p.GetState().GetSessionState()
-	out := PeerStatus{
+	out := bgp.PeerStatus{
 		Name: s.names[address], Address: address, State: strings.ToLower(strings.TrimPrefix(state.String(), "SESSION_STATE_")),
 		Established: state == api.PeerState_SESSION_STATE_ESTABLISHED,
 		UpdatesSent: p.GetState().GetMessages().GetSent().GetUpdate(),
@@ -87,8 +70,8 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) PeerStatus {
 }
 
 // faultOf tells why there is no session with a peer.
-func (s *Speaker) faultOf(a netip.Addr, p *api.Peer) Fault {
-	if f := s.logger.faults.get(a); f != (Fault{}) {
+func (s *Speaker) faultOf(a netip.Addr, p *api.Peer) bgp.Fault {
+	if f := s.logger.faults.get(a); f != (bgp.Fault{}) {
 		return f
 	}
 	if p.GetState().GetMessages().GetReceived().GetNotification() > 0 {
@@ -97,7 +80,7 @@ func (s *Speaker) faultOf(a netip.Addr, p *api.Peer) Fault {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
 	if since, ok := s.without[a]; !ok || time.Since(since) < silentAfter {
-		return Fault{}
+		return bgp.Fault{}
 	}
 	return silent(a, uint16(p.GetTransport().GetRemotePort()), bgp.Secret(p.GetConf().GetAuthPassword()))
 }
@@ -107,7 +90,7 @@ func (s *Speaker) AdjOut(ctx context.Context, peer netip.Addr) ([]bgp.Path, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, ErrStopped
+		return nil, bgp.ErrStopped
 	}
 	var out []bgp.Path
 	for _, f := range families {

@@ -105,9 +105,6 @@ func (q *queue) holds(p netip.Prefix) bool {
 	return q.table.sent > 0 || q.certain[p] > 0 || q.likely[p] > 0
 }
 
-// ErrDropped means that GoBGP could not write UPDATEs and left them out: a peer lacks paths.
-var ErrDropped = errors.New("updates dropped")
-
 // sentUpdate is what GoBGP says when it has written an UPDATE.
 const sentUpdate = "sent update"
 
@@ -178,17 +175,17 @@ func (s *Speaker) onWritten(about attributes) {
 // Written says whether all that was applied has been written to the open sessions. Ask again after some milliseconds
 // if it has not. A peer without a session has nothing to be written: it gets the whole table when it returns.
 //
-// Errors: ErrDropped, once, after which all paths are sent again; ErrStopped; ctx.Err().
+// Errors: bgp.ErrDropped, once, after which all paths are sent again; bgp.ErrStopped; ctx.Err().
 func (s *Speaker) Written(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return false, ErrStopped
+		return false, bgp.ErrStopped
 	}
 	if n := s.logger.dropped.Swap(0); n > 0 {
 		s.everythingAgain(time.Now())
 		req := &api.ResetPeerRequest{Address: "all", Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
-		return false, errors.Join(fmt.Errorf("write updates: %w: %d (see the log for the peer)", ErrDropped, n),
+		return false, errors.Join(fmt.Errorf("write updates: %w: %d (see the log for the peer)", bgp.ErrDropped, n),
 			s.server.ResetPeer(ctx, req))
 	}
 	peers, err := s.listPeers(ctx)

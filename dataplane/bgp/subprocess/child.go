@@ -16,18 +16,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// child is a process that speaks.
+// child is a process that speaks. It implements supervisor.Child.
 type child struct {
-	*channel
-	cmd        *exec.Cmd
-	generation int           // how many there were before
-	gone       chan struct{} // closed when the process has ended
-	log        *slog.Logger
+	conn net.Conn
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when the process has ended
+	log  *slog.Logger
 
 	mu    sync.Mutex
 	words []string // the last lines that it wrote and that are no log
@@ -52,10 +50,10 @@ func startChild(cmd *exec.Cmd, log *slog.Logger) (*child, error) {
 		_ = ours.Close() // nothing was sent
 		return nil, err
 	}
-	c := &child{channel: newChannel(ours), cmd: cmd, gone: make(chan struct{}), log: log}
+	c := &child{conn: ours, cmd: cmd, gone: make(chan struct{}), log: log}
 	go func() {
 		c.listen(output)
-		_ = cmd.Wait() // reason tells how it ended
+		_ = cmd.Wait() // Reason tells how it ended
 		close(c.gone)
 	}()
 	return c, nil
@@ -77,29 +75,14 @@ func connection() (net.Conn, *os.File, error) {
 	return conn, far, nil
 }
 
-// ask asks something, and ends the process if it does not answer within a time. Errors: those of the connection, after which it is not to be
-// asked again.
-func (c *child) ask(r request, within time.Duration) (a answer, err error) {
-	if err = c.SetDeadline(time.Now().Add(within)); err == nil {
-		err = c.send(&r)
-	}
-	if err == nil {
-		err = c.receive(&a)
-	}
-	if err != nil {
-		c.kill()
-	}
-	return a, err
-}
+// Conn implements supervisor.Child.
+func (c *child) Conn() net.Conn { return c.conn }
 
-// release gives up a process that has ended, or is about to.
-func (c *child) release() {
-	<-c.gone
-	_ = c.Close() // nobody is at the other end
-}
+// Gone implements supervisor.Child.
+func (c *child) Gone() <-chan struct{} { return c.gone }
 
-// kill ends the process at once, as a crash of it would.
-func (c *child) kill() { _ = c.cmd.Process.Kill() } // it may have ended
+// Kill implements supervisor.Child.
+func (c *child) Kill() { _ = c.cmd.Process.Kill() } // it may have ended
 
 // The bounds of what is taken of what a child writes.
 const (
@@ -151,11 +134,11 @@ func (c *child) pass(record map[string]any) {
 	c.log.LogAttrs(context.Background(), level, message, attrs...)
 }
 
-// reason tells how a process ended that is gone.
-func (c *child) reason() string { return c.cmd.ProcessState.String() }
+// Reason implements supervisor.Child.
+func (c *child) Reason() string { return c.cmd.ProcessState.String() }
 
-// lastWords is what it wrote last beside its log.
-func (c *child) lastWords() string {
+// LastWords implements supervisor.Child: a panic's trace, for one.
+func (c *child) LastWords() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.words, "\n")

@@ -5,19 +5,19 @@ package subprocess
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
+	"fairlead.io/fairlead/dataplane/bgp/supervisor"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
 	"fairlead.io/fairlead/internal/freeport"
 	"fairlead.io/fairlead/internal/testkit"
@@ -54,19 +54,33 @@ func logged(t *testing.T) (*slog.Logger, *testkit.Log) {
 	return slog.New(slog.NewTextHandler(log, nil)), log
 }
 
+// speaker is one whose children the test sees.
+type speaker struct {
+	*supervisor.Speaker
+	mu      sync.Mutex
+	started []*exec.Cmd
+}
+
 // open starts a speaker that is drained when the test ends.
-func open(t *testing.T, c gobgp.Config) *Speaker {
+func open(t *testing.T, c gobgp.Config) *speaker {
 	t.Helper()
 	c.ASN, c.RouterID = asn, routerID
 	if c.Logger == nil {
 		c.Logger, _ = logged(t)
 	}
-	s, err := New(Options{Config: c})
+	s, command := &speaker{}, ourselves(t)
+	var err error
+	s.Speaker, err = New(Options{Config: c, Command: func() *exec.Cmd {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.started = append(s.started, command())
+		return s.started[len(s.started)-1]
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Drain(context.Background()); err != nil && !errors.Is(err, gobgp.ErrStopped) {
+		if err := s.Drain(context.Background()); err != nil && !errors.Is(err, bgp.ErrStopped) {
 			t.Error(err)
 		}
 	})
@@ -85,26 +99,26 @@ func startSwitch(t *testing.T) (*testswitch.Switch, bgp.Peer) {
 	}
 }
 
-// process is the child that a speaker has now; 0 if it has none.
-func (s *Speaker) process(t *testing.T) int {
+// process is the child that was started last, once it was asked something.
+func (s *speaker) process(t *testing.T) int {
 	t.Helper()
-	pid, err := with(t.Context(), s, func() (int, error) {
-		if s.child == nil {
-			return 0, nil
+	testkit.Until(t, "a child that answers", func() bool {
+		_, err := s.Peers(t.Context())
+		if err != nil && !errors.Is(err, supervisor.ErrDown) {
+			t.Fatal(err)
 		}
-		return s.child.cmd.Process.Pid, nil
+		return err == nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started[len(s.started)-1].Process.Pid
 }
 
-func written(t *testing.T, s *Speaker) {
+func written(t *testing.T, s *speaker) {
 	t.Helper()
 	testkit.Until(t, "updates to be written", func() bool {
 		ok, err := s.Written(t.Context())
-		if err != nil && !errors.Is(err, ErrDown) {
+		if err != nil && !errors.Is(err, supervisor.ErrDown) {
 			t.Fatal(err)
 		}
 		return ok
@@ -112,11 +126,11 @@ func written(t *testing.T, s *Speaker) {
 }
 
 // session is the number of the only session, once it is open.
-func session(t *testing.T, s *Speaker) (number uint64) {
+func session(t *testing.T, s *speaker) (number uint64) {
 	t.Helper()
 	testkit.Until(t, "the session", func() bool {
 		links, err := s.Links(t.Context())
-		if err != nil && !errors.Is(err, ErrDown) {
+		if err != nil && !errors.Is(err, supervisor.ErrDown) {
 			t.Fatal(err)
 		}
 		if len(links) == 1 {
@@ -149,8 +163,7 @@ func TestAKilledChildIsFollowedByOneThatAnnouncesTheSame(t *testing.T) {
 			if n := len(sw.RIB()); n < 2 {
 				t.Fatalf("after %s the switch has %d paths", signal, n)
 			}
-			now := s.process(t)
-			return now != 0 && now != pid
+			return s.process(t) != pid
 		})
 		// What changes meanwhile, and then, is announced too.
 		d.Paths, d.Touched = d.Paths.With([]netip.Prefix{path(3 + i).Prefix}, func(netip.Prefix) []bgp.Path { return []bgp.Path{path(3 + i)} }), []netip.Prefix{path(3 + i).Prefix}
@@ -176,79 +189,6 @@ func TestAKilledChildIsFollowedByOneThatAnnouncesTheSame(t *testing.T) {
 	}
 }
 
-// Until a child speaks again nothing counts as written, and a peer that is taken away meanwhile may keep what it was told.
-func TestPeersOfAKilledChildMayKeepWhatTheyWereTold(t *testing.T) {
-	t.Parallel()
-	sw, peer := startSwitch(t)
-	s := open(t, gobgp.Config{})
-	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{peer}, Paths: bgp.NewPaths(path(1))}); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "the path", func() bool { return len(sw.RIB()) == 1 })
-	if err := syscall.Kill(s.process(t), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "the end of the child", func() bool { return s.process(t) == 0 })
-	if ok, err := s.Written(t.Context()); ok || err != nil && !errors.Is(err, ErrDown) {
-		t.Errorf("written %t, %v", ok, err)
-	}
-	if err := s.Apply(t.Context(), bgp.Desired{Paths: bgp.NewPaths(path(1))}); err != nil && !errors.Is(err, ErrDown) {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "another child", func() bool { return s.process(t) != 0 })
-	links, err := s.Links(t.Context())
-	if want := []bgp.Link{{Peer: peer.Address}}; err != nil || !slices.Equal(links, want) {
-		t.Errorf("links are %+v, %v, want %+v", links, err, want)
-	}
-	var f former
-	f.lost(&bgp.Desired{Peers: []bgp.Peer{peer}}, time.Now().Add(-peer.Normal(asn).Keeps()-time.Second))
-	if links := f.with(nil, time.Now()); len(links) > 0 {
-		t.Errorf("what a peer kept is over, and told of: %+v", links)
-	}
-}
-
-// What differs from what was applied last without an error is not all that differs from what a child was told since.
-func TestWhatFailedIsComparedWithWhatIsThere(t *testing.T) {
-	t.Parallel()
-	sw, peer := startSwitch(t)
-	log, _ := logged(t)
-	s := &Speaker{
-		options: Options{Config: gobgp.Config{ASN: asn, RouterID: routerID, Logger: log}, Command: ourselves(t)}, turn: make(chan struct{}, 1),
-	}
-	var err error
-	if s.child, err = s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.child.kill(); s.child.release() })
-	apply := func(touched []netip.Prefix, paths ...bgp.Path) error {
-		return s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{peer}, Paths: bgp.NewPaths(paths...), Touched: touched})
-	}
-	if err := apply(nil, path(1)); err != nil {
-		t.Fatal(err)
-	}
-	s.child.kill()
-	<-s.child.gone
-	s.lost()
-	if err := apply([]netip.Prefix{path(2).Prefix}, path(1), path(2)); !errors.Is(err, ErrDown) {
-		t.Fatalf("without a child: %v", err)
-	}
-	if _, err := s.succeed(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := apply([]netip.Prefix{path(3).Prefix}, path(1), path(3)); err != nil {
-		t.Fatal(err)
-	}
-	want := []netip.Prefix{path(1).Prefix, path(3).Prefix}
-	testkit.Until(t, "what was applied last", func() bool {
-		var got []netip.Prefix
-		for _, r := range sw.Routes() {
-			got = append(got, r.Prefix)
-		}
-		slices.SortFunc(got, netip.Prefix.Compare)
-		return slices.Equal(got, want)
-	})
-}
-
 // A child whose parent is gone leaves its sessions, and its port. Until then the port is taken, which is said with what to do.
 func TestAChildEndsWithItsParent(t *testing.T) {
 	t.Parallel()
@@ -257,63 +197,41 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, _ := logged(t)
-	begin := func() (*child, error) {
-		t.Helper()
-		c, err := startChild(ourselves(t)(), log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.kill(); c.release() })
-		a, err := c.ask(request{Do: doStart, Start: settings{ASN: asn, RouterID: routerID, ListenPort: port, ListenAddrs: []netip.Addr{loopback}}}, answerWithin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, a.err()
+	children := make(chan *child, 1)
+	o := supervisor.Options{
+		Settings: supervisor.Settings{ASN: asn, RouterID: routerID, ListenPort: port, ListenAddrs: []netip.Addr{loopback}},
+		Start: func() (supervisor.Child, error) {
+			c, err := startChild(ourselves(t)(), log)
+			select {
+			case children <- c:
+			default:
+			}
+			return c, err
+		},
+		Logger: log,
 	}
-	first, err := begin()
+	s, err := supervisor.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := begin()
-	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "choose a free port") {
+	t.Cleanup(func() {
+		if err := s.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	first := <-children
+	if _, err := supervisor.New(o); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "choose a free port") {
 		t.Errorf("a second one at the port: %v", err)
 	}
-	for _, c := range []*child{second, first} {
-		c.Close()
-		<-c.gone
-		if !c.cmd.ProcessState.Success() {
-			t.Errorf("a child that speaks with nobody: %s, %s", c.reason(), c.lastWords())
-		}
+	_ = first.Conn().Close() // as the end of the parent does
+	<-first.Gone()
+	if !first.cmd.ProcessState.Success() {
+		t.Errorf("a child that speaks with nobody: %s, %s", first.Reason(), first.LastWords())
 	}
-	if third, err := begin(); err != nil {
-		t.Errorf("at the port of a child that ended: %v, %s", err, third.lastWords())
-	}
-}
-
-// A child whose parent stands still ends too: nobody would withdraw what it announces.
-func TestAChildEndsWhenItsParentIsSilent(t *testing.T) {
-	t.Parallel()
-	sw, peer := startSwitch(t)
-	log, _ := logged(t)
-	c, err := startChild(ourselves(t)(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.kill(); c.release() })
-	const silence = 3 * time.Second
-	for _, r := range []request{
-		{Do: doStart, Start: settings{ASN: asn, RouterID: routerID, Silence: silence}},
-		{Do: doAnnounce, Announce: announcementOf(bgp.Desired{Peers: []bgp.Peer{peer}, Paths: bgp.NewPaths(path(1))}, nil)},
-	} {
-		if a, err := c.ask(r, answerWithin); err != nil || a.err() != nil {
-			t.Fatal(err, a.err())
-		}
-	}
-	<-c.gone
-	if !strings.Contains(c.lastWords(), "i/o timeout") {
-		t.Errorf("it ended by %s, and said %q", c.reason(), c.lastWords())
-	}
-	testkit.Until(t, "the end of the session", func() bool { return !sw.Peers()[0].Established })
+	testkit.Until(t, "another child at the port", func() bool {
+		_, err := s.Peers(t.Context())
+		return err == nil
+	})
 }
 
 // ourselves gives commands that run this test's program as a child.
@@ -326,42 +244,6 @@ func ourselves(t *testing.T) func() *exec.Cmd {
 	return func() *exec.Cmd { return exec.Command(self, Command) }
 }
 
-// A child that does not answer is ended, and whoever asked it is told so.
-func TestAChildThatStandsStillIsEnded(t *testing.T) {
-	t.Parallel()
-	log, _ := logged(t)
-	c, err := startChild(ourselves(t)(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.kill(); c.release() })
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.ask(request{Do: doNothing}, time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("error is %v", err)
-	}
-	<-c.gone
-}
-
-func TestAStoppedSpeakerSaysSo(t *testing.T) {
-	t.Parallel()
-	s := open(t, gobgp.Config{})
-	if err := s.Detach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	_, written := s.Written(t.Context())
-	_, peers := s.Peers(t.Context())
-	_, links := s.Links(t.Context())
-	for _, err := range []error{
-		s.Apply(t.Context(), bgp.Desired{}), written, peers, links, s.Mend(t.Context(), 0), s.Detach(t.Context()), s.Drain(t.Context()),
-	} {
-		if !errors.Is(err, gobgp.ErrStopped) {
-			t.Errorf("error is %v", err)
-		}
-	}
-}
-
 // Errors are what they were in the child for those who ask what they are, and as many.
 func TestErrorsComeOver(t *testing.T) {
 	t.Parallel()
@@ -372,11 +254,5 @@ func TestErrorsComeOver(t *testing.T) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !errors.Is(err, bgp.ErrInvalid) || !ok || len(joined.Unwrap()) != 2 {
 		t.Errorf("error is %v", err)
-	}
-	for _, is := range kinds {
-		a := answer{Failures: failuresOf(fmt.Errorf("before: %w", is))}
-		if err := a.err(); !errors.Is(err, is) || err.Error() != "before: "+is.Error() {
-			t.Errorf("%v comes over as %v", is, err)
-		}
 	}
 }

@@ -1,65 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subprocess
+package supervisor
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
-	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 )
 
-// Command is the first argument of the program as a child.
-const Command = "bgp-speaker"
-
-// IsChild tells whether this process was started as a child. A program that has a Speaker calls Main then, before anything else.
-func IsChild() bool { return len(os.Args) == 2 && os.Args[1] == Command }
-
-// connectionFD is where the child finds its connection with the parent.
-const connectionFD = 3
+// Served is the speaker in a child.
+type Served interface {
+	bgp.Speaker
+	// Peers tells how things stand with every peer, by address.
+	Peers(ctx context.Context) ([]bgp.PeerStatus, error)
+	// Detach leaves all sessions such that switches keep the paths for a while, and Drain for good. The speaker is of no use then.
+	Detach(ctx context.Context) error
+	Drain(ctx context.Context) error
+}
 
 // leaveWithin is how long a child may take to leave its sessions when its parent is gone.
 const leaveWithin = 5 * time.Second
 
-// Main is the child's program: it speaks until its parent says that it is over, or is gone. It returns the exit status.
-//
-// The parent ends it: signals that a terminal, or a supervisor, sends to all processes of a service are the parent's to heed.
-func Main() int {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	file := os.NewFile(connectionFD, "parent")
-	conn, err := net.FileConn(file)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: no connection with a parent (%v): members and agents run this command themselves\n", Command, err)
-		return 2
-	}
-	_ = file.Close() // conn has a duplicate
-	level := slog.LevelInfo
-	if os.Getenv(debugVariable) != "" {
-		level = slog.LevelDebug
-	}
-	if err := Serve(conn, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", Command, err)
-		return 1
-	}
-	return 0
-}
-
-// debugVariable of the environment has a child log what its parent's log takes down to debug.
-const debugVariable = "FAIRLEAD_BGP_SPEAKER_DEBUG"
-
-// Serve speaks as the other end of a connection says. It returns once that has said that it is over, or is gone: sessions are left
+// Serve speaks as the other end of a connection says, by a speaker that open makes. It returns once that has said that it is over, or is gone: sessions are left
 // such that switches keep the paths then. Errors: those of the connection.
-func Serve(conn net.Conn, log *slog.Logger) error {
-	s := &server{channel: newChannel(conn), log: log}
+func Serve(conn net.Conn, open func(Settings) (Served, error)) error {
+	s := &server{channel: newChannel(conn), open: open}
 	defer conn.Close()
 	return errors.Join(s.run(), s.leave())
 }
@@ -75,7 +45,7 @@ func (s *server) leave() error {
 	go func() { left <- s.speaker.Detach(ctx) }()
 	select {
 	case err := <-left:
-		if errors.Is(err, gobgp.ErrStopped) {
+		if errors.Is(err, bgp.ErrStopped) {
 			return nil
 		}
 		return err
@@ -87,8 +57,8 @@ func (s *server) leave() error {
 // server is the child's end.
 type server struct {
 	*channel
-	log     *slog.Logger
-	speaker *gobgp.Speaker
+	open    func(Settings) (Served, error)
+	speaker Served        // nil before it is open
 	silence time.Duration // that the parent may keep; 0: any
 	paths   bgp.Paths     // that were announced last
 }
@@ -119,7 +89,7 @@ func (s *server) hear(r *request) error {
 	if s.silence > 0 {
 		until = time.Now().Add(s.silence)
 	}
-	return errors.Join(s.SetReadDeadline(until), s.receive(r))
+	return errors.Join(s.conn.SetReadDeadline(until), s.receive(r))
 }
 
 // do does what is asked for. It takes as long as that takes: who asks ends the child if that is too long.
@@ -129,10 +99,10 @@ func (s *server) do(r request, a *answer) (err error) {
 	case doNothing:
 	case doStart:
 		s.silence = r.Start.Silence
-		s.speaker, err = gobgp.New(gobgp.Config{
-			ASN: r.Start.ASN, RouterID: r.Start.RouterID, ListenPort: r.Start.ListenPort, ListenAddrs: r.Start.ListenAddrs,
-			Management: r.Start.Management, Logger: s.log,
-		})
+		var speaker Served
+		if speaker, err = s.open(r.Start); err == nil {
+			s.speaker = speaker
+		}
 	case doAnnounce:
 		desired := r.Announce.desired(s.paths)
 		s.paths = desired.Paths

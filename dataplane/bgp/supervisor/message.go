@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subprocess
+package supervisor
 
 import (
 	"encoding/gob"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
-	"fairlead.io/fairlead/dataplane/bgp/gobgp"
 )
 
 // Parent and child are one program, so that what they say needs no format that lasts. The parent asks, the child answers, one after the other.
@@ -22,7 +21,7 @@ import (
 // request is one question, or one thing to do.
 type request struct {
 	Do       verb
-	Start    settings
+	Start    Settings
 	Announce announcement
 	Longer   time.Duration // of Mend
 }
@@ -42,14 +41,14 @@ const (
 	doDrain
 )
 
-// settings are a speaker's, as the child is told them.
-type settings struct {
+// Settings are a speaker's, as the child is told them.
+type Settings struct {
 	ASN         uint32
 	RouterID    netip.Addr
 	ListenPort  uint16
 	ListenAddrs []netip.Addr
 	Management  string
-	Silence     time.Duration // after so long without a word of its parent the child ends
+	Silence     time.Duration // after so long without a word of its parent the child ends; Speaker sets it
 }
 
 // announcement is what is to be announced, or what of it has changed.
@@ -93,7 +92,7 @@ func (a announcement) desired(before bgp.Paths) bgp.Desired {
 type answer struct {
 	Written  bool
 	Links    []bgp.Link
-	Peers    []gobgp.PeerStatus
+	Peers    []bgp.PeerStatus
 	Failures []failure
 }
 
@@ -114,7 +113,7 @@ const (
 )
 
 var kinds = map[kind]error{
-	invalid: bgp.ErrInvalid, stopped: gobgp.ErrStopped, dropped: gobgp.ErrDropped, inUse: syscall.EADDRINUSE,
+	invalid: bgp.ErrInvalid, stopped: bgp.ErrStopped, dropped: bgp.ErrDropped, inUse: syscall.EADDRINUSE,
 }
 
 // failuresOf takes an error apart into those that it joins.
@@ -160,10 +159,10 @@ func (a answer) err() error {
 
 // channel is one end of the connection of parent and child.
 type channel struct {
-	net.Conn
-	in  *gob.Decoder
-	out *gob.Encoder
-	cap *io.LimitedReader
+	conn net.Conn
+	in   *gob.Decoder
+	out  *gob.Encoder
+	cap  *io.LimitedReader
 }
 
 // largest bounds what one side takes from the other at once: the paths of a million prefixes.
@@ -171,7 +170,7 @@ const largest = 256 << 20
 
 func newChannel(conn net.Conn) *channel {
 	limit := &io.LimitedReader{R: conn}
-	return &channel{Conn: conn, in: gob.NewDecoder(limit), out: gob.NewEncoder(conn), cap: limit}
+	return &channel{conn: conn, in: gob.NewDecoder(limit), out: gob.NewEncoder(conn), cap: limit}
 }
 
 func (c *channel) send(m any) error { return c.out.Encode(m) }

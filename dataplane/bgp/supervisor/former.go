@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+)
+
+// former are peers that are gone and may keep what they were told by children that ended.
+type former map[netip.Addr]time.Time // until when
+
+// lost notes the peers of a child that ended.
+func (f *former) lost(desired *bgp.Desired, now time.Time) {
+	if *f == nil {
+		*f = former{}
+	}
+	if desired == nil {
+		return
+	}
+	for _, p := range desired.Peers {
+		p = p.Normal(0)
+		(*f)[p.Address] = now.Add(p.Keeps())
+	}
+}
+
+// with adds those that are not in links, by address. A child tells itself of peers that it was told of.
+func (f former) with(links []bgp.Link, now time.Time) []bgp.Link {
+	for _, l := range links {
+		delete(f, l.Peer)
+	}
+	for peer, until := range f {
+		if now.After(until) {
+			delete(f, peer)
+			continue
+		}
+		links = append(links, bgp.Link{Peer: peer})
+	}
+	slices.SortFunc(links, func(l, m bgp.Link) int { return l.Peer.Compare(m.Peer) })
+	return links
+}
