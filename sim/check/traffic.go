@@ -187,6 +187,9 @@ func (r *s8) excused(x event.Flow) bool {
 	if !r.scene.exchanges(x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
 		return true
 	}
+	if !x.NextHop.IsValid() && r.scene.mute(x.Switch, r.bounds.S8) {
+		return true
+	}
 	if x.NextHop.IsValid() && r.left(x.Switch, fsm.HostPrefix(x.Address), x.NextHop) {
 		return true
 	}

@@ -185,6 +185,17 @@ type (
 	}
 )
 
+// Speakers.
+type (
+	// Speaking says that the process of a member's BGP speaker runs from now on, or has ended. Without Why the member wanted so, or ended as well.
+	Speaking struct {
+		Process string
+		Life    int
+		On      bool
+		Why     string
+	}
+)
+
 // Nodes.
 type (
 	// Steered is what the kernel of a node steers from now on: addresses for which rules, routes and translation are

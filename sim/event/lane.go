@@ -26,6 +26,7 @@ func (e Refused) Lane() string     { return e.Model }
 func (e Steered) Lane() string     { return e.Node }
 func (e Foreign) Lane() string     { return e.Where }
 func (e Acted) Lane() string       { return e.Process }
+func (e Speaking) Lane() string    { return e.Process }
 func (e Resolves) Lane() string    { return e.Node }
 func (e Programs) Lane() string    { return e.Node }
 func (e Tunnel) Lane() string      { return e.Node }

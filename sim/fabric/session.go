@@ -135,6 +135,9 @@ func (n *session) greet(open message.Open) {
 	}
 	n.open = &open
 	n.hold = min(open.Hold, s.o.Hold)
+	if s.hostile == HostileOpen {
+		n.send(message.Deadly{})
+	}
 	n.send(s.greeting())
 	n.send(message.Keepalive{})
 	if n.hold > 0 {
@@ -168,6 +171,9 @@ func (n *session) establish() {
 	known.session = n
 	s.world.Publish(event.Session{Switch: s.o.Name, Member: n.member, Up: true})
 	s.returned(known, *n.open)
+	if s.hostile == HostileUp {
+		n.send(message.Deadly{})
+	}
 	for _, f := range s.o.Families {
 		if slices.Contains(n.open.Families, f) {
 			n.send(message.EndOfRIB{Family: f})

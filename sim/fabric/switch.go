@@ -32,6 +32,8 @@ type Switch struct {
 	lengths map[masks]int // how many prefixes the FIB has of each length
 	dirty   map[netip.Prefix]bool
 	flush   *engine.Timer
+
+	hostile Hostility
 }
 
 // neighbour is a speaker that the switch is configured for.

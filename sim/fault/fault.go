@@ -129,7 +129,7 @@ func All() []Kind { return slices.Clone(kinds()) }
 
 var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
-		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(),
+		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
 		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(),
 	)
 })

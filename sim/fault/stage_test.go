@@ -117,7 +117,7 @@ func (t *theatre) state() map[string]string {
 	}
 	for _, s := range t.Switches() {
 		least, most := s.Lag(0)
-		state["switch "+s.Name()] = fmt.Sprint(s.On(), least, most)
+		state["switch "+s.Name()] = fmt.Sprint(s.On(), least, most, s.Hostility())
 	}
 	for _, name := range t.Cast.Nodes {
 		state["kernel of "+name] = fmt.Sprint(t.Kernel(name).IsUp(), t.Kernel(name).Steered())
@@ -255,7 +255,7 @@ func TestFaultsOfOneTargetDoNotFight(t *testing.T) {
 // A fault that nobody would notice tests nothing.
 func TestEachFaultIsNoticed(t *testing.T) {
 	unseen := []string{ // by a stage whose processes sleep
-		"transfer", "snapshot", "remove", "session-break", "break", "foreign-rule", "meddle", "kernel-error", "kernel-slow", "tables-full", "fuse", "freeze", "flip", "old-disk",
+		"transfer", "snapshot", "remove", "session-break", "break", "foreign-rule", "meddle", "kernel-error", "kernel-slow", "tables-full", "fuse", "freeze", "speaker-kill", "flip", "old-disk",
 		"kubernetes-error", "kubernetes-watch-delay", "kubernetes-watch-drop", "kubernetes-watch-break", "kubernetes-duplicate", "kubernetes-coalesce", "kubernetes-compact",
 		"kubernetes-rewind", "kubernetes-stale-lists", "kubernetes-empty-lists", "kubernetes-partial-lists", "kubernetes-other-cluster", "kubernetes-slow",
 		"rolling-restart", "rolling-upgrade", "rolling-downgrade", "downgrade", "restore", "delay", "loss", "swizzle", "disk-slow",

@@ -156,6 +156,9 @@ func (s *Stage) Kill(name string) {
 	}
 }
 
+// KillSpeaker ends the process of a member's BGP speaker as kill -9 does, and nothing else. A member that stands still has lost it when it goes on.
+func (s *Stage) KillSpeaker(member string) { s.Network.Dial(member, member, start.SpeakerPort, nil) }
+
 // Fuse kills a process at the n-th call to its kernel from now, in the middle of what it is doing.
 func (s *Stage) Fuse(name string, n int) {
 	if p := s.machine(name).process; p != nil {
@@ -252,6 +255,8 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 		s.World.Publish(event.Contact{Process: m.name, Life: m.life, Quorum: f.Quorum, Commit: f.Commit, Applied: f.Applied})
 	case fact.Acted:
 		s.World.Publish(event.Acted{Process: m.name, Life: m.life, Revision: fsm.Revision{Epoch: fsm.Epoch(f.Epoch), Index: fsm.Index(f.Index)}})
+	case fact.Speaking:
+		s.World.Publish(event.Speaking{Process: m.name, Life: m.life, On: f.On, Why: f.Why})
 	case fact.Drive:
 		s.World.Publish(event.Drive{
 			Driver: f.Driver, Process: m.name, Phase: f.Phase, Action: f.Action, Balancer: f.Balancer, Address: f.Address,

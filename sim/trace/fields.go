@@ -187,6 +187,13 @@ func (c *coder) acted(e *event.Acted) {
 	c.revision("revision", &e.Revision)
 }
 
+func (c *coder) speaking(e *event.Speaking) {
+	c.text("process", &e.Process)
+	c.integer("life", &e.Life)
+	c.flag("on", &e.On)
+	c.text("why", &e.Why)
+}
+
 func (c *coder) resolves(e *event.Resolves) {
 	c.text("node", &e.Node)
 	c.text("boot", &e.Boot)

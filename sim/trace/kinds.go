@@ -47,6 +47,7 @@ const (
 	kindProxies
 	kindAnswers
 	kindSpares
+	kindSpeaking
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -135,6 +136,8 @@ var kinds = [...]kind{
 		`{pod} at {address} takes connections at {ports?|no port}{ports}`},
 	kindSpares: {"spares", "node", true, reading((*coder).spares),
 		`{node} has pods {pods?|none}{pods}[, and leaves alone {own}]`},
+	kindSpeaking: {"speaking", "process", false, reading((*coder).speaking),
+		`{process} {on?has a speaker|has no speaker any more}[: {why}]`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -254,6 +257,9 @@ func (c *coder) show(e event.Event) {
 	case event.Entry:
 		c.begin(kindEntry)
 		c.entry(&e)
+	case event.Speaking:
+		c.begin(kindSpeaking)
+		c.speaking(&e)
 	case event.Object:
 		c.begin(kindObject)
 		c.object(&e)

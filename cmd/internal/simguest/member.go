@@ -24,7 +24,6 @@ import (
 	"fairlead.io/fairlead/sim/guest/fact"
 	"fairlead.io/fairlead/sim/guest/journal"
 	"fairlead.io/fairlead/sim/guest/port"
-	"fairlead.io/fairlead/sim/guest/speaker"
 	"fairlead.io/fairlead/sim/guest/start"
 )
 
@@ -122,10 +121,6 @@ func (g *guest) openKubernetes(config.Kubernetes) (*client.API, error) {
 	return client.New(&rest.Config{
 		Host: "http://" + start.Kubernetes + ":" + start.KubernetesPort, Transport: port.RoundTripper{Port: g.port},
 	})
-}
-
-func (g *guest) openSpeaker(c config.BGP, log *slog.Logger) (member.Speaker, error) {
-	return speaker.New(speaker.Config{ASN: c.ASN, RouterID: c.RouterID, Logger: log, Dial: g.dial}), nil
 }
 
 // bootClock goes on from the start of the process: a world's machines do not sleep.

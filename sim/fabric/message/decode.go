@@ -65,6 +65,8 @@ func (r *reader) message(kind byte) Message {
 		return EndOfRIB{Family: Family(r.byte())}
 	case Arrived{}.kind():
 		return Arrived{Count: r.u32()}
+	case Deadly{}.kind():
+		return Deadly{}
 	}
 	r.bad = true
 	return nil

@@ -10,7 +10,7 @@ import (
 // Most is the longest message, in bytes with its head, as in BGP.
 const Most = 4096
 
-// Message is one of Open, Keepalive, Update, EndOfRIB, Notification and Arrived.
+// Message is one of Open, Keepalive, Update, EndOfRIB, Notification, Arrived and Deadly.
 type Message interface{ kind() byte }
 
 // Family is an address family: 4 or 6.
@@ -76,6 +76,9 @@ type (
 	}
 )
 
+// Deadly stands for bytes by which the program dies that reads them: some decoders of BGP do at an UPDATE, or at an unknown type.
+type Deadly struct{}
+
 // Attributes are those of a path.
 type Attributes struct {
 	NextHop   netip.Addr
@@ -107,3 +110,4 @@ func (Notification) kind() byte { return 3 }
 func (Keepalive) kind() byte    { return 4 }
 func (EndOfRIB) kind() byte     { return 5 }
 func (Arrived) kind() byte      { return 6 }
+func (Deadly) kind() byte       { return 7 }

@@ -26,7 +26,7 @@ func drawMessage() *rapid.Generator[message.Message] {
 		return time.Duration(rapid.IntRange(0, 1<<16-1).Draw(t, "seconds")) * time.Second
 	})
 	return rapid.Custom(func(t *rapid.T) message.Message {
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0:
 			o := message.Open{
 				ASN: rapid.Uint32().Draw(t, "asn"), RouterID: netip.MustParseAddr("192.0.2.1"), Hold: seconds.Draw(t, "hold"),
@@ -57,6 +57,8 @@ func drawMessage() *rapid.Generator[message.Message] {
 			return u
 		case 2:
 			return message.Notification{Code: rapid.Byte().Draw(t, "code"), Subcode: rapid.Byte().Draw(t, "subcode"), Text: rapid.StringN(0, 20, 60).Draw(t, "text")}
+		case 6:
+			return message.Deadly{}
 		case 3:
 			return message.Arrived{Count: rapid.Uint32().Draw(t, "count")}
 		case 4:

@@ -22,6 +22,7 @@ const (
 	KindContact                  // Contact
 	KindActed                    // Acted
 	KindDrive                    // Drive
+	KindSpeaking                 // Speaking
 )
 
 // Fact is one of the types below.
@@ -66,6 +67,12 @@ type Drive struct {
 	Result                     string
 }
 
+// Speaking says that the process of this member's BGP speaker runs from now on, or has ended: Why, or because the member wanted so.
+type Speaking struct {
+	On  bool
+	Why string
+}
+
 // Kind implements Fact.
 func (Applied) Kind() Kind  { return KindApplied }
 func (Restored) Kind() Kind { return KindRestored }
@@ -73,6 +80,7 @@ func (Leading) Kind() Kind  { return KindLeading }
 func (Contact) Kind() Kind  { return KindContact }
 func (Acted) Kind() Kind    { return KindActed }
 func (Drive) Kind() Kind    { return KindDrive }
+func (Speaking) Kind() Kind { return KindSpeaking }
 
 // Encode gives the bytes of a fact.
 func Encode(f Fact) []byte {
@@ -104,6 +112,8 @@ func Decode(kind Kind, b []byte) (Fact, error) {
 		return plain[Acted](b)
 	case KindDrive:
 		return plain[Drive](b)
+	case KindSpeaking:
+		return plain[Speaking](b)
 	}
 	return nil, fmt.Errorf("fact of unknown kind %d", kind)
 }

@@ -7,5 +7,8 @@
 // forwarding, waits for End-of-RIB before it announces, sends all paths before its own End-of-RIB, demotes by MED and
 // local preference, and leaves a planned restart without a word. It builds for guests and natively.
 //
-// Start reading at Speaker.Apply, then session.
+// Child has it live in what its parent takes for a process: the shipped supervisor and what ships of the child are the two ends of a pipe.
+// What is killed of it are its connections, at whatever they were.
+//
+// Start reading at Speaker.Apply, then session, then Child.
 package speaker

@@ -59,6 +59,9 @@ func newSession(p *peer, conn net.Conn) *session {
 	}
 }
 
+// errKilled says that the process is gone.
+var errKilled = errors.New("killed")
+
 // errHold says that nothing came for the hold time.
 var errHold = errors.New("hold timer expired")
 
@@ -139,6 +142,9 @@ func (n *session) read(over <-chan struct{}) {
 }
 
 func (n *session) write(m message.Message) error {
+	if n.p.s.dead() {
+		return errKilled
+	}
 	if _, err := n.conn.Write(message.Encode(m)); err != nil {
 		return fmt.Errorf("write to peer: %w", err)
 	}
@@ -177,6 +183,9 @@ func (n *session) take(m message.Message) error {
 			return nil
 		}
 		return n.begin()
+	case message.Deadly:
+		n.p.s.c.Crash()
+		return errKilled
 	case message.Arrived:
 		n.p.s.mu.Lock()
 		n.arrived = uint64(m.Count)

@@ -4,7 +4,6 @@ package speaker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,12 +22,14 @@ const Port = "bgp"
 // Dial connects to a port of the machine that has an address.
 type Dial func(ctx context.Context, host, port string, hello []byte) (net.Conn, error)
 
-// Config is what a speaker is made of. All is required.
+// Config is what a speaker is made of. All is required, but for Crash where no switch is hostile.
 type Config struct {
 	ASN      uint32
 	RouterID netip.Addr
 	Dial     Dial
 	Logger   *slog.Logger
+	// Crash is called, from any goroutine, when something comes that the process dies of which reads it. It does not return before Kill was called.
+	Crash func()
 }
 
 // Speaker announces paths to peers. Its methods may be called from several goroutines.
@@ -38,15 +39,13 @@ type Speaker struct {
 	changing sync.Mutex // held while Apply or an end is at work
 	mu       sync.Mutex
 	stopped  bool
+	killed   bool                        // nothing is written any more
 	table    map[netip.Prefix][]bgp.Path // in order
 	peers    map[netip.Addr]*peer
 	demoted  []netip.Addr // in order
 	opened   uint64       // sessions so far
 	keeping  bgp.Keeping
 }
-
-// ErrStopped is returned by a speaker that was detached or drained.
-var ErrStopped = errors.New("speaker stopped")
 
 // New makes a speaker that has no paths and no peers. Detach or Drain ends it.
 func New(c Config) *Speaker {
@@ -55,14 +54,14 @@ func New(c Config) *Speaker {
 
 // Apply implements bgp.Speaker: it returns once all sessions know what to send, and Written tells when they have.
 //
-// Errors: bgp.ErrInvalid for what cannot be announced, after all the rest was applied; ErrStopped; ctx.Err().
+// Errors: bgp.ErrInvalid for what cannot be announced, after all the rest was applied; bgp.ErrStopped; ctx.Err().
 func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	steps, invalid := bgp.Plan(s.c.ASN, desired, s.observe())
 	for _, p := range desired.Peers {
@@ -158,7 +157,7 @@ func (s *Speaker) Written(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return false, ErrStopped
+		return false, bgp.ErrStopped
 	}
 	for _, p := range s.peers {
 		if p.session != nil && !p.session.written() {
@@ -176,7 +175,7 @@ func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, ErrStopped
+		return nil, bgp.ErrStopped
 	}
 	var out []bgp.Link
 	open := map[netip.Addr]bool{}
@@ -194,50 +193,25 @@ func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
 	return out, nil
 }
 
-// PeerStatus is how things stand with one peer.
-type PeerStatus struct {
-	Name        string
-	Address     netip.Addr
-	State       string // as BGP names it
-	Established bool
-	Announced   int // paths that it is sent
-	Updates     uint64
-	Demoted     bool
-	LongLived   bool // it keeps our paths as a last resort when we are lost
-}
-
 // Peers returns how things stand with every peer, by address.
-func (s *Speaker) Peers(context.Context) ([]PeerStatus, error) {
+func (s *Speaker) Peers(context.Context) ([]bgp.PeerStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil, ErrStopped
+		return nil, bgp.ErrStopped
 	}
-	var out []PeerStatus
+	var out []bgp.PeerStatus
 	for _, a := range s.addresses() {
 		p := s.peers[a]
-		one := PeerStatus{Name: p.Name, Address: a, State: p.state, Demoted: slices.Contains(s.demoted, a)}
+		one := bgp.PeerStatus{Name: p.Name, Address: a, State: p.state, Demoted: slices.Contains(s.demoted, a)}
 		if n := p.session; n != nil {
-			one.Established, one.Updates = true, n.updates
+			one.Established, one.UpdatesSent = true, n.updates
 			one.LongLived = p.Restart.Mode == bgp.RestartLongLived && n.remote.Restart != nil && n.remote.Restart.Stale > 0
 			for _, sent := range n.sent {
 				one.Announced += len(sent)
 			}
 		}
 		out = append(out, one)
-	}
-	return out, nil
-}
-
-// Sessions tells the state of each session by the peer's name, as BGP names it.
-func (s *Speaker) Sessions(ctx context.Context) (map[string]string, error) {
-	peers, err := s.Peers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]string, len(peers))
-	for _, p := range peers {
-		out[p.Name] = p.State
 	}
 	return out, nil
 }
@@ -255,7 +229,7 @@ func (s *Speaker) stop(ctx context.Context, how error) error {
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
-		return ErrStopped
+		return bgp.ErrStopped
 	}
 	s.stopped = true
 	var ended []*peer
@@ -272,4 +246,21 @@ func (s *Speaker) stop(ctx context.Context, how error) error {
 		}
 	}
 	return nil
+}
+
+// Kill is the end of the process in which it speaks: connections end at once, in the middle of whatever was being written.
+func (s *Speaker) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped, s.killed = true, true
+	for _, a := range s.addresses() {
+		s.peers[a].end(errDetached)
+	}
+}
+
+// dead tells whether it was killed.
+func (s *Speaker) dead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.killed
 }

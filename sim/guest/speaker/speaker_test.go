@@ -235,7 +235,7 @@ func TestManyPathsArePacked(t *testing.T) {
 			}
 		}
 		peers, err := s.Peers(l.t.Context())
-		if err != nil || peers[0].Announced != 4000 || peers[0].Updates > 30 || !peers[0].LongLived {
+		if err != nil || peers[0].Announced != 4000 || peers[0].UpdatesSent > 30 || !peers[0].LongLived {
 			t.Errorf("peers %+v, %v", peers, err)
 		}
 		l.detach(s)

@@ -20,6 +20,9 @@ const (
 	ProbePort = "10250"
 )
 
+// SpeakerPort is where a member takes each connection for a signal that kills its speaker's process.
+const SpeakerPort = "kill-speaker"
+
 // Kubernetes is the machine of the API server.
 const Kubernetes = "kubernetes"
 
