@@ -48,7 +48,7 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger) {
 		case !received && code == wire.BGP_ERROR_CEASE:
 			return // we took leave
 		case !received && code == wire.BGP_ERROR_FSM_ERROR:
-			now = refused // something else than its OPEN came: a NOTIFICATION, of which GoBGP does not tell more
+			now = refused() // something else than its OPEN came: a NOTIFICATION, of which GoBGP does not tell more
 		default:
 			now = faultOf(code, subcode, received)
 		}
@@ -100,9 +100,11 @@ func faultOf(code, subcode uint8, received bool) bgp.Fault {
 }
 
 // refused is the fault of a peer that ends sessions while they open. GoBGP does not tell which NOTIFICATION that was.
-var refused = bgp.Fault{
-	Code: faultRefused, Reason: "the switch refuses the session while it opens; its log has the reason",
-	Remedy: "set spec.myASN to the AS number that the switch has for this neighbour, and see that it has the member's address as a neighbour",
+func refused() bgp.Fault {
+	return bgp.Fault{
+		Code: faultRefused, Reason: "the switch refuses the session while it opens; its log has the reason",
+		Remedy: "set spec.myASN to the AS number that the switch has for this neighbour, and see that it has the member's address as a neighbour",
+	}
 }
 
 // silent is the fault of a peer to which TCP does not open. Segments with another signature, or on one side only, are dropped

@@ -75,7 +75,7 @@ func (s *Speaker) faultOf(a netip.Addr, p *api.Peer) bgp.Fault {
 		return f
 	}
 	if p.GetState().GetMessages().GetReceived().GetNotification() > 0 {
-		return refused
+		return refused()
 	}
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
