@@ -79,13 +79,15 @@ func below(conn net.Conn) (*Conn, bool) {
 	}
 }
 
-// EndStale ends the connections of clients that a handshake would refuse by now, and gives how many: their certificate is over or was
-// revoked, or its CA is trusted no more. One goroutine calls it, now and then and when something was revoked.
+// EndStale ends the connections of clients that a handshake would refuse by now, and those to members that are revoked, and gives how
+// many: of clients, the certificate is over or was revoked, or its CA is trusted no more. One goroutine calls it, now and then and when
+// something was revoked.
 func (e *Endpoint) EndStale() int {
+	ended := e.endRevoked()
 	if e.Clients == nil {
-		return 0
+		return ended
 	}
-	ended, roots, now := 0, e.Source.Material().Roots, clock(e.Now)()
+	roots, now := e.Source.Material().Roots, clock(e.Now)()
 	for conn, c := range e.Clients.list() {
 		refused := e.stale(c, roots, now)
 		if refused == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,5 +107,62 @@ func TestNobodyConnectsToARevokedMember(t *testing.T) {
 	}
 	if _, err := server.connect(t, client, pki.API); err == nil {
 		t.Error("connected")
+	}
+}
+
+// Who connected ends that when the member's certificate is revoked, whoever it is that connected, and says why.
+func TestConnectionsToMembersEndWhenTheyAreRevoked(t *testing.T) {
+	t.Parallel()
+	ca := newCA(t, pki.CAOptions{})
+	server := serve(t, pki.Endpoint{Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})), Self: belongs("g1", 1)}, pki.API)
+	for _, role := range []pki.Role{pki.Member, pki.Agent, pki.Host} {
+		t.Run(string(role), func(t *testing.T) {
+			t.Parallel()
+			var revoked atomic.Bool
+			client := &pki.Endpoint{
+				Source: pkitest.Open(t, issue(t, ca, pki.Request{Role: role, Name: "x1"})), Self: belongs("g1", 1), Dialed: &pki.Dialed{},
+				Revoked: func(id pki.Identity, _ string, _ time.Time) string {
+					if id.Name == "m1" && revoked.Load() {
+						return "all certificates of member/m1 were revoked"
+					}
+					return ""
+				},
+			}
+			conn, err := server.connect(t, client, pki.API)
+			if err != nil || client.EndStale() != 0 {
+				t.Fatalf("ended although all is well: %v", err)
+			}
+			revoked.Store(true)
+			if n := client.EndStale(); n != 1 {
+				t.Errorf("%d ended", n)
+			}
+			if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "were revoked") {
+				t.Errorf("read: %v", err)
+			}
+			if client.EndStale() != 0 {
+				t.Error("ended once more")
+			}
+			if _, err := server.connect(t, client, pki.API); err == nil {
+				t.Error("connected anew")
+			}
+		})
+	}
+}
+
+// Who has no certificate yet does not enrol with a revoked member either.
+func TestStrangersRefuseRevokedMembers(t *testing.T) {
+	t.Parallel()
+	ca := newCA(t, pki.CAOptions{})
+	files := issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"})
+	server := serve(t, pki.Endpoint{Source: pkitest.Open(t, files), Self: belongs("g1", 1), Enrols: true}, pki.API)
+	roots, err := pki.ReadRoots(files.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, why := range []string{"", "revoked"} {
+		stranger := &pki.Endpoint{Roots: roots, Revoked: func(pki.Identity, string, time.Time) string { return why }}
+		if _, err := server.connect(t, stranger, pki.API); (err == nil) != (why == "") {
+			t.Errorf("revoked: %q, connected: %v", why, err)
+		}
 	}
 }

@@ -41,7 +41,13 @@ func (e *Endpoint) Dial(ctx context.Context, dial DialFunc, port Port, address s
 		_ = plain.Close() // of no use any more, and why is known
 		return nil, fmt.Errorf("connect to %s: %w", address, Explain(err))
 	}
-	e.endWith(below, own, conn.ConnectionState().PeerCertificates[0])
+	theirs := conn.ConnectionState().PeerCertificates[0]
+	e.endWith(below, own, theirs)
+	e.Dialed.add(below, theirs)
+	if err := e.checkRevoked(theirs, address); err != nil { // since the handshake looked
+		_ = below.Close()
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
 	return conn, nil
 }
 

@@ -5,6 +5,7 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -18,6 +19,88 @@ type dialed struct {
 	net.Conn
 	mu     sync.Mutex
 	timers []*time.Timer
+	kept   *Dialed // that has it; nil: none
+	why    error   // it was ended
+}
+
+// Dialed are open connections to members. The zero value is ready, and nil has none.
+type Dialed struct {
+	mu   sync.Mutex
+	open map[*dialed]*x509.Certificate // of the member at the other end
+}
+
+func (l *Dialed) add(d *dialed, theirs *x509.Certificate) {
+	if l == nil {
+		return
+	}
+	d.mu.Lock()
+	d.kept = l
+	d.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = map[*dialed]*x509.Certificate{}
+	}
+	l.open[d] = theirs
+}
+
+func (l *Dialed) remove(d *dialed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, d)
+}
+
+func (l *Dialed) list() map[*dialed]*x509.Certificate {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.open)
+}
+
+// endRevoked ends connections to members whose certificates were revoked, and gives how many.
+func (e *Endpoint) endRevoked() (ended int) {
+	for d, theirs := range e.Dialed.list() {
+		if err := e.checkRevoked(theirs, d.RemoteAddr().String()); err != nil {
+			d.end(err)
+			ended++
+		}
+	}
+	return ended
+}
+
+// end closes a connection. Whoever reads from it or writes to it is told why.
+func (d *dialed) end(why error) {
+	d.mu.Lock()
+	d.why = why
+	d.mu.Unlock()
+	_ = d.Close()
+}
+
+// because prefers why a connection was ended over what that looks like.
+func (d *dialed) because(err error) error {
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.why != nil {
+		return d.why
+	}
+	return err
+}
+
+// Read implements net.Conn.
+func (d *dialed) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
+	return n, d.because(err)
+}
+
+// Write implements net.Conn.
+func (d *dialed) Write(b []byte) (int, error) {
+	n, err := d.Conn.Write(b)
+	return n, d.because(err)
 }
 
 // Close implements net.Conn.
@@ -27,7 +110,11 @@ func (d *dialed) Close() error {
 		t.Stop()
 	}
 	d.timers = nil
+	kept := d.kept
 	d.mu.Unlock()
+	if kept != nil {
+		kept.remove(d)
+	}
 	return d.Conn.Close()
 }
 

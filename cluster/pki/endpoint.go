@@ -28,7 +28,9 @@ type Endpoint struct {
 	Revoked Revoked
 	// Clients has the connections that EndStale may end; nil: none is, and each outlives its certificate.
 	Clients *Clients
-	Now     func() time.Time // nil: time.Now
+	// Dialed has the connections that we made, of which EndStale ends those to members whose certificates were revoked since; nil: none is.
+	Dialed *Dialed
+	Now    func() time.Time // nil: time.Now
 }
 
 // Membership is what this process belongs to now.

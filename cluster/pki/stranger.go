@@ -37,7 +37,10 @@ func (e *Endpoint) strangersClient(host, address string) *tls.Config {
 		RootCAs:    e.Roots,
 		NextProtos: []string{"h2", protocolEnrol},
 		VerifyConnection: func(state tls.ConnectionState) error {
-			return checkServer(state.PeerCertificates[0], address)
+			if err := checkServer(state.PeerCertificates[0], address); err != nil {
+				return err
+			}
+			return e.checkRevoked(state.PeerCertificates[0], address)
 		},
 	}
 }

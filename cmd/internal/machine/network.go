@@ -83,7 +83,7 @@ func (n *network) openIdentity() (err error) {
 	if err != nil {
 		return err
 	}
-	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Enrols: true, Revoked: n.Revoked, Clients: &pki.Clients{}}
+	n.endpoint = &pki.Endpoint{Source: source, Self: n.Self, Refusals: refusals, Enrols: true, Revoked: n.Revoked, Clients: &pki.Clients{}, Dialed: &pki.Dialed{}}
 	n.peers = admin.NewPeers(n.endpoint, n.dial)
 	return nil
 }
