@@ -112,9 +112,10 @@ func (s *Service) Heartbeat(ctx context.Context, stream *beatStream) error {
 				defer s.beats.end(node)
 			}
 			first = false
-			answer, err := s.hear(ctx, req, said)
-			if err == nil && answer != nil {
-				said, err = answer, stream.Send(answer)
+			next, err := s.hear(ctx, req, said)
+			if err == nil && next != nil {
+				err = answer(stream, next, said)
+				said = next
 			}
 			if err != nil {
 				return err
@@ -199,10 +200,10 @@ func (s *Service) hear(ctx context.Context, req *fairleadv1.HeartbeatRequest, sa
 	answer := &fairleadv1.HeartbeatResponse{
 		Applied: desired.RevisionMessage(view.Revision()), InQuorum: s.standing.good(),
 		Leases: s.o.Leases != nil && leases.Asked(view), CountFlows: view.Drained(fsm.DrainNode, req.GetNode()),
-		Speaks: known && n.Speaking.Speaks,
+		Speaks: known && n.Speaking.Speaks, Revoked: s.revoked.of(view),
 	}
 	if !req.GetAnswer() && said != nil && said.GetInQuorum() == answer.GetInQuorum() && said.GetLeases() == answer.GetLeases() &&
-		said.GetCountFlows() == answer.GetCountFlows() && said.GetSpeaks() == answer.GetSpeaks() {
+		said.GetCountFlows() == answer.GetCountFlows() && said.GetSpeaks() == answer.GetSpeaks() && said.GetRevoked() == answer.GetRevoked() {
 		return nil, nil
 	}
 	return answer, nil

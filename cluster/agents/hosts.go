@@ -55,8 +55,10 @@ func (s *Service) hearHost(req *fairleadv1.HeartbeatRequest, said *fairleadv1.He
 	if _, ok := fsm.Get[*fsm.Host](view, fsm.TableHosts, req.GetNode()); !ok {
 		return nil, takenOut("heartbeat", req.GetNode())
 	}
-	answer := &fairleadv1.HeartbeatResponse{Applied: desired.RevisionMessage(view.Revision()), InQuorum: s.standing.good()}
-	if !req.GetAnswer() && said != nil && said.GetInQuorum() == answer.GetInQuorum() {
+	answer := &fairleadv1.HeartbeatResponse{
+		Applied: desired.RevisionMessage(view.Revision()), InQuorum: s.standing.good(), Revoked: s.revoked.of(view),
+	}
+	if !req.GetAnswer() && said != nil && said.GetInQuorum() == answer.GetInQuorum() && said.GetRevoked() == answer.GetRevoked() {
 		return nil, nil
 	}
 	return answer, nil

@@ -84,6 +84,7 @@ type Service struct {
 	marks    *marks
 	reports  *reports
 	beats    *beats
+	revoked  revoked
 	metrics  *metrics
 
 	mu      sync.Mutex

@@ -50,8 +50,8 @@ func AsAgent(node string, members func() []Other) Ask {
 }
 
 // AsStranger asks members for the first certificate of a node's agent, or of one outside the cluster. Both files are read anew each time: the token
-// of a ServiceAccount is replaced every hour.
-func AsStranger(node string, outside bool, caFile, tokenFile string, members []string) Ask {
+// of a ServiceAccount is replaced every hour. Nobody is asked who was revoked; revoked may be nil.
+func AsStranger(node string, outside bool, caFile, tokenFile string, members []string, revoked pki.Revoked) Ask {
 	return func(ctx context.Context, request []byte) (*fairleadv1.SignedCertificate, error) {
 		roots, err := pki.ReadRoots(caFile)
 		if err != nil {
@@ -67,7 +67,7 @@ func AsStranger(node string, outside bool, caFile, tokenFile string, members []s
 		} else {
 			req.Proof = &fairleadv1.EnrolRequest_Token{Token: token}
 		}
-		peers := admin.NewPeers(&pki.Endpoint{Roots: roots}, nil)
+		peers := admin.NewPeers(&pki.Endpoint{Roots: roots, Revoked: revoked}, nil)
 		defer peers.Close()
 		return anyOf(ctx, Members(peers, members), func(o Other) (*fairleadv1.SignedCertificate, error) {
 			answer, err := o.Client.Enrol(ctx, req)

@@ -34,7 +34,7 @@ func TestBalancing15HostsOutsideEnrolAndAreTakenOut(t *testing.T) {
 	}
 	get := func(token string, outside bool) (*host, error) {
 		h := w.host(t, token)
-		return h, enrol.Get(t.Context(), h.files, enrol.AsStranger("edge-1", outside, h.ca, h.token, []string{m.address}))
+		return h, enrol.Get(t.Context(), h.files, enrol.AsStranger("edge-1", outside, h.ca, h.token, []string{m.address}, nil))
 	}
 	ofHost, ofNode := enrol.NewToken(), w.offer(t, m, "edge-1", time.Hour)
 	offerOutside(ofHost)

@@ -166,7 +166,7 @@ func (h *host) enrol(t *testing.T, node string, members ...*member) error {
 	for _, m := range members {
 		addresses = append(addresses, m.address)
 	}
-	return enrol.Get(t.Context(), h.files, enrol.AsStranger(node, false, h.ca, h.token, addresses))
+	return enrol.Get(t.Context(), h.files, enrol.AsStranger(node, false, h.ca, h.token, addresses, nil))
 }
 
 // offer has an operator offer a token, as `fairlead pki enrol` does.

@@ -68,6 +68,8 @@ type Options struct {
 	Flows    Flows   // optional: without, the node says that it counts none
 	Speaker  Speaker // optional: without, the node announces nothing itself
 	Probes   Probes  // optional: without, the node says that it probes nothing
+	// DenyList is what Connect asks about members; optional: nobody is told of revocations.
+	DenyList *DenyList
 	// Retirement is for a node without Speaker that had one; optional.
 	Retirement *Retirement
 	Log        *slog.Logger
@@ -173,6 +175,9 @@ func New(o Options) (*Agent, error) {
 		o: o, log: o.Log, metrics: m, began: time.Now(),
 		told: newMailbox[desired.State](), done: newMailbox[ack](), leased: make(chan struct{}, 1), spoke: make(chan struct{}, 1),
 		toCount: make(chan struct{}, 1),
+	}
+	if o.DenyList != nil {
+		m.revoked.Set(float64(o.DenyList.Len()))
 	}
 	a.fleet = newFleet(a)
 	return a, nil

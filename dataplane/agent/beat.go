@@ -176,6 +176,7 @@ func (p *peer) heard(answer *fairleadv1.HeartbeatResponse) {
 	}
 	p.watch.Reset(p.patience())
 	p.mu.Unlock()
+	p.agent.hearRevoked(p, answer.GetRevoked())
 	if answer.GetLeases() {
 		signal(p.agent.leased)
 	}

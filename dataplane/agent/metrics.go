@@ -16,6 +16,7 @@ type metrics struct {
 	addresses prometheus.Gauge
 	refused   prometheus.Gauge
 	connected prometheus.Gauge
+	revoked   prometheus.Gauge
 	failures  *prometheus.CounterVec
 	beats     *prometheus.CounterVec
 }
@@ -39,9 +40,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		connected: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_agent_connected", Help: "1 while a member serves this node.",
 		}),
+		revoked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fairlead_agent_revocations", Help: "Revocations that this node heeds: of members by name, and of serial numbers.",
+		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_agent_failures_total",
-			Help: "What failed: follow (no member, or it left), merge, store, apply, acknowledge, renew, count.",
+			Help: "What failed: follow (no member, or it left), merge, store, apply, acknowledge, renew, count, revocations.",
 		}, []string{"at"}),
 		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_agent_heartbeats_total", Help: "Heartbeats that ask for an answer, by whether it came; false also for each stream of them that broke.",
@@ -50,7 +54,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.lag, m.addresses, m.refused, m.connected, m.failures, m.beats} {
+	for _, c := range []prometheus.Collector{m.seconds, m.lag, m.addresses, m.refused, m.connected, m.revoked, m.failures, m.beats} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the agent: %w", err)
 		}

@@ -3504,7 +3504,10 @@ type HeartbeatResponse struct {
 	// The node is being drained: it is to count flows.
 	CountFlows bool `protobuf:"varint,70,opt,name=count_flows,json=countFlows,proto3" json:"count_flows,omitempty"`
 	// The group has it that the node announces itself: one that does not has to say so.
-	Speaks        bool `protobuf:"varint,65,opt,name=speaks,proto3" json:"speaks,omitempty"`
+	Speaks bool `protobuf:"varint,65,opt,name=speaks,proto3" json:"speaks,omitempty"`
+	// Which members nobody shall deal with; absent if that is as in the last answer of this stream that had it, and of members that do
+	// not tell. Every member tells, also those that the node does not follow: one that must not be followed would not.
+	Revoked       *RevokedMembers `protobuf:"bytes,31,opt,name=revoked,proto3" json:"revoked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3574,6 +3577,129 @@ func (x *HeartbeatResponse) GetSpeaks() bool {
 	return false
 }
 
+func (x *HeartbeatResponse) GetRevoked() *RevokedMembers {
+	if x != nil {
+		return x.Revoked
+	}
+	return nil
+}
+
+// RevokedMembers is what the group revoked that can be about certificates of members: all of it, as of a revision.
+type RevokedMembers struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision *Revision              `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Members  []*RevokedMember       `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	// Serial numbers of certificates, in lower-case hexadecimal. The group does not know whose they are.
+	Serials       []string `protobuf:"bytes,3,rep,name=serials,proto3" json:"serials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokedMembers) Reset() {
+	*x = RevokedMembers{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokedMembers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokedMembers) ProtoMessage() {}
+
+func (x *RevokedMembers) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokedMembers.ProtoReflect.Descriptor instead.
+func (*RevokedMembers) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *RevokedMembers) GetRevision() *Revision {
+	if x != nil {
+		return x.Revision
+	}
+	return nil
+}
+
+func (x *RevokedMembers) GetMembers() []*RevokedMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *RevokedMembers) GetSerials() []string {
+	if x != nil {
+		return x.Serials
+	}
+	return nil
+}
+
+// RevokedMember is a member whose certificates are good for nothing; where before is not 0, those alone that say that they were issued
+// earlier (seconds since 1970).
+type RevokedMember struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Before        int64                  `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokedMember) Reset() {
+	*x = RevokedMember{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokedMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokedMember) ProtoMessage() {}
+
+func (x *RevokedMember) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokedMember.ProtoReflect.Descriptor instead.
+func (*RevokedMember) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RevokedMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RevokedMember) GetBefore() int64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
 type RenewLeasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -3592,7 +3718,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3730,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3743,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -3673,7 +3799,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3685,7 +3811,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3698,7 +3824,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -3731,7 +3857,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3743,7 +3869,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3756,7 +3882,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Link) GetName() string {
@@ -3797,7 +3923,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3809,7 +3935,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3822,7 +3948,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -3848,7 +3974,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3860,7 +3986,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3873,7 +3999,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -4182,14 +4308,22 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\bsessions\x18\x01 \x03(\v2\x1b.fairlead.v1.SpeakerSessionR\bsessions\"D\n" +
 	"\x0eSpeakerSession\x12\x1c\n" +
 	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\"\xb2\x01\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\"\xe9\x01\n" +
 	"\x11HeartbeatResponse\x12/\n" +
 	"\aapplied\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\aapplied\x12\x1b\n" +
 	"\tin_quorum\x18\x02 \x01(\bR\binQuorum\x12\x16\n" +
 	"\x06leases\x18\x03 \x01(\bR\x06leases\x12\x1f\n" +
 	"\vcount_flows\x18F \x01(\bR\n" +
 	"countFlows\x12\x16\n" +
-	"\x06speaks\x18A \x01(\bR\x06speaks\"\xc4\x01\n" +
+	"\x06speaks\x18A \x01(\bR\x06speaks\x125\n" +
+	"\arevoked\x18\x1f \x01(\v2\x1b.fairlead.v1.RevokedMembersR\arevoked\"\x93\x01\n" +
+	"\x0eRevokedMembers\x121\n" +
+	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x124\n" +
+	"\amembers\x18\x02 \x03(\v2\x1a.fairlead.v1.RevokedMemberR\amembers\x12\x18\n" +
+	"\aserials\x18\x03 \x03(\tR\aserials\";\n" +
+	"\rRevokedMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\x03R\x06before\"\xc4\x01\n" +
 	"\x12RenewLeasesRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x17\n" +
@@ -4235,7 +4369,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -4285,16 +4419,18 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*SpeakerSessions)(nil),       // 45: fairlead.v1.SpeakerSessions
 	(*SpeakerSession)(nil),        // 46: fairlead.v1.SpeakerSession
 	(*HeartbeatResponse)(nil),     // 47: fairlead.v1.HeartbeatResponse
-	(*RenewLeasesRequest)(nil),    // 48: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 49: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 50: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 51: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 52: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 53: fairlead.v1.Revision
+	(*RevokedMembers)(nil),        // 48: fairlead.v1.RevokedMembers
+	(*RevokedMember)(nil),         // 49: fairlead.v1.RevokedMember
+	(*RenewLeasesRequest)(nil),    // 50: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 51: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 52: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 53: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 54: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 55: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	53, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	53, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	55, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	55, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -4305,10 +4441,10 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	53, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	53, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	53, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	53, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	55, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	55, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	55, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	55, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
 	33, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
 	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
 	32, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
@@ -4332,41 +4468,44 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	34, // 36: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
 	35, // 37: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
 	26, // 38: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
-	53, // 39: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	55, // 39: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
 	37, // 40: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
 	44, // 41: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
 	45, // 42: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
 	40, // 43: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
-	53, // 44: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
+	55, // 44: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
 	42, // 45: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
 	41, // 46: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
 	43, // 47: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
 	43, // 48: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
 	32, // 49: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
 	46, // 50: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	53, // 51: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	49, // 52: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	50, // 53: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	53, // 54: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	52, // 55: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	53, // 56: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 57: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	36, // 58: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	39, // 59: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	48, // 60: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 61: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 62: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 63: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	38, // 64: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	47, // 65: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	51, // 66: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 67: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 68: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	63, // [63:69] is the sub-list for method output_type
-	57, // [57:63] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	55, // 51: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	48, // 52: fairlead.v1.HeartbeatResponse.revoked:type_name -> fairlead.v1.RevokedMembers
+	55, // 53: fairlead.v1.RevokedMembers.revision:type_name -> fairlead.v1.Revision
+	49, // 54: fairlead.v1.RevokedMembers.members:type_name -> fairlead.v1.RevokedMember
+	51, // 55: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	52, // 56: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	55, // 57: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	54, // 58: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	55, // 59: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 60: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	36, // 61: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	39, // 62: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	50, // 63: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 64: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 65: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 66: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	38, // 67: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	47, // 68: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	53, // 69: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 70: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 71: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	66, // [66:72] is the sub-list for method output_type
+	60, // [60:66] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -4381,7 +4520,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,7 +38,7 @@ func Cleanup(ctx context.Context, c config.Agent, e Edges, log *slog.Logger) err
 
 // made are the files that an agent leaves in its folder: those that somebody else gave it are not among them.
 func made(c config.Agent) []string {
-	files := []string{StateFile, ProbesFile, drainingFile, appliedstate.FileName, disk.LockName}
+	files := []string{StateFile, ProbesFile, drainingFile, revokedFile, appliedstate.FileName, disk.LockName}
 	if c.Enrol != nil {
 		for _, path := range []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key} {
 			if filepath.Dir(path) == filepath.Clean(c.StateDir) {

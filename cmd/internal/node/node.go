@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -31,6 +32,7 @@ const (
 	// ProbesFile holds what is thought of addresses that policies list, for people; the agent does not read it.
 	ProbesFile   = "probes.json"
 	drainingFile = "draining.state" // what left that and still has its rules
+	revokedFile  = "revoked.state"  // which members it does not deal with
 	tlsFolder    = "tls"            // a certificate that cannot be renewed where it was given
 )
 
@@ -60,6 +62,7 @@ type Options struct {
 	Speaker  agent.Speaker     // optional
 	Probes   agent.Probes      // optional
 	Retire   *agent.Retirement // optional
+	DenyList *agent.DenyList   // optional: that of State
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // optional
 	Tuning   agent.Tuning          // zero fields take their default
@@ -118,7 +121,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 	l.Agent, err = agent.New(agent.Options{
 		Node: o.Node, Boot: o.Boot, Seeds: o.Servers, Store: store, Applier: o.Applier, AddressesOnly: o.AddressesOnly, AllServices: o.AllServices, Tunnels: o.Tunnels,
 		Redirects: o.Redirects, Underlay: o.Underlay, Leases: o.Leases, Flows: o.Flows,
-		Speaker: o.Speaker, Retirement: o.Retire, Probes: o.Probes,
+		Speaker: o.Speaker, Retirement: o.Retire, Probes: o.Probes, DenyList: o.DenyList,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
 			return connect(func() (string, uint64) { return l.Membership() }, address)
@@ -140,7 +143,15 @@ func open(o Options, source *pki.Source) (*loop, error) {
 		return nil, fmt.Errorf("%s: the certificate is %s's, this is %s/%s; issue one with `fairlead pki issue %s %s`",
 			o.Files.Cert, id, role, o.Node, role, o.Node)
 	}
-	endpoint := &pki.Endpoint{Source: source, OrNewer: true}
+	if o.DenyList == nil {
+		list, err := openDenyList(o.State, o.Log)
+		if err != nil {
+			return nil, err
+		}
+		o.DenyList = list
+	}
+	endpoint := &pki.Endpoint{Source: source, OrNewer: true, Revoked: heeding(o.DenyList), Dialed: &pki.Dialed{}}
+	o.DenyList.OnChange(func() { endpoint.EndStale() })
 	l, err := openOver(o, func(_ pki.Self, address string) agent.Conn {
 		return Over(admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}, Dial: o.Dial}))
 	})
@@ -154,4 +165,20 @@ func open(o Options, source *pki.Source) (*loop, error) {
 		Renew: enrol.AsAgent(o.Node, func() []enrol.Other { return enrol.Members(l.peers, o.Servers) }),
 	})
 	return l, err
+}
+
+// openDenyList reads which members the agent does not deal with.
+func openDenyList(dir string, log *slog.Logger) (*agent.DenyList, error) {
+	store, err := disk.Open(dir, revokedFile)
+	if err != nil {
+		return nil, err
+	}
+	return agent.OpenDenyList(store, log)
+}
+
+// heeding asks a list about members, who alone are connected to.
+func heeding(list *agent.DenyList) pki.Revoked {
+	return func(id pki.Identity, serial string, issued time.Time) string {
+		return list.Why(id.Name, serial, issued)
+	}
 }

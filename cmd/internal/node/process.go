@@ -47,6 +47,7 @@ type Process struct {
 	checks   *healthcheck.Checks // nil: none is answered
 	l2       Answering           // nil: nothing is answered for
 	speaking *speaking           // nil: the node announces nothing itself
+	denied   *agent.DenyList     // nil: its ways to members need no certificates
 
 	mu   sync.Mutex
 	loop *loop // nil until the agent has a certificate
@@ -158,6 +159,10 @@ func (p *Process) openAgent() error {
 	if p.edges.Connect != nil {
 		return p.openLoop()
 	}
+	var err error
+	if p.denied, err = openDenyList(p.config.StateDir, p.log); err != nil {
+		return err
+	}
 	if _, err := os.Stat(p.config.TLS.Cert); p.config.Enrol == nil || !errors.Is(err, fs.ErrNotExist) {
 		return p.openLoop()
 	}
@@ -203,7 +208,7 @@ func (p *Process) openLoop() error {
 	} else {
 		o.Retire = retirement(p.config, p.log)
 	}
-	o.Probes = p.kernel.probes
+	o.Probes, o.DenyList = p.kernel.probes, p.denied
 	l, err := p.newLoop(o)
 	if err != nil {
 		return err
@@ -236,7 +241,7 @@ func (p *Process) enrol() enrol.Ask {
 	if e == nil {
 		return nil
 	}
-	return enrol.AsStranger(p.config.Node, p.config.OutOfCluster, e.CA, e.TokenFile, p.config.Members)
+	return enrol.AsStranger(p.config.Node, p.config.OutOfCluster, e.CA, e.TokenFile, p.config.Members, heeding(p.denied))
 }
 
 // runAgent gets a certificate if there is none, and works with it.

@@ -38,13 +38,15 @@ type world struct {
 	group   *grouptest.Group
 	api     *grouptest.API
 	service *agents.Service
-	serve   func(address, member string) *grouptest.API // starts another one, or one again
+	// certified is where its API is made.
+	certified *grouptest.World
+	serve     func(address, member string) *grouptest.API // starts another one, or one again
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	certified := grouptest.NewWorld(t)
-	w := &world{ca: certified.CA(), group: grouptest.NewGroup(t)}
+	w := &world{certified: certified, ca: certified.CA(), group: grouptest.NewGroup(t)}
 	service, err := agents.New(agents.Options{
 		Member: "m1", Record: w.group, Proposer: w.group, Contact: w.group.Contact, Barrier: w.group.Barrier, Log: quiet,
 		Tuning: agents.Tuning{Look: 5 * time.Millisecond, Behind: 200 * time.Millisecond, Alone: time.Second, Note: 50 * time.Millisecond},
