@@ -108,6 +108,9 @@ func TestWhatIsNoListOfRevocationsIsRefused(t *testing.T) {
 			if err := l.hear(revokedAt(1, "m2")); err != nil {
 				t.Fatal(err)
 			}
+			if err := l.hear(revokedAt(1)); err != nil || l.Len() != 1 {
+				t.Fatalf("another list of the same revision is taken: %v, %d known", err, l.Len())
+			}
 			if err := l.hear(m); err == nil || l.Why("m2", "1", time.Now()) == "" || l.Len() != 1 {
 				t.Errorf("taken: %v, %d known", err, l.Len())
 			}
