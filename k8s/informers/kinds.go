@@ -7,12 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/api"
 	"fairlead.io/fairlead/k8s/convert"
+	"fairlead.io/fairlead/k8s/unread"
 )
 
 // kind is one kind of values of the World.
@@ -106,6 +108,22 @@ func (o *Options) showing(of world.Kind) func(world.ID, any) {
 	return func(id world.ID, object any) { o.Show(of, id, object) }
 }
 
+// showingUnread shows objects of a kind that do not count where they are, if anybody looks.
+func (o *Options) showingUnread(group string, of world.Kind) func(world.ID, any) {
+	if o.Unread == nil {
+		return nil
+	}
+	return func(id world.ID, object any) {
+		key := unread.Key{Group: group, Kind: of, ID: id}
+		switch shown, there := object.(*unstructured.Unstructured); {
+		case !there:
+			o.Unread.Gone(key)
+		case !o.Namespaces.Read(of, shown):
+			o.Unread.Show(key, unread.SeenOf(shown.GetAPIVersion(), shown))
+		}
+	}
+}
+
 // mirrorOf shows Services to a Mirror, if there is one.
 func mirrorOf(m Mirror) func(world.ID, any) {
 	if m == nil {
@@ -138,7 +156,9 @@ func custom[K, T any](s *Source, k kind[T], o *Options, resource string, metalLB
 			gv, _ := schema.ParseGroupVersion(v) // constants of ours
 			l.versions = append(l.versions, gv)
 		}
-		r.shelves = append(r.shelves, k.shelf(l, from(o.Namespaces, k.name, untyped(k, turn))))
+		one := k.shelf(l, from(o.Namespaces, k.name, untyped(k, turn)))
+		one.mirror = o.showingUnread(l.versions[0].Group, k.name)
+		r.shelves = append(r.shelves, one)
 	}
 	return r
 }

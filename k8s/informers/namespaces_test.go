@@ -3,11 +3,14 @@
 package informers_test
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/informers"
+	"fairlead.io/fairlead/k8s/unread"
 )
 
 // What configures the fabric is read from namespaces of operators alone. Of other objects their authors are told, they come and go without any
@@ -27,7 +30,8 @@ func TestTenantsConfigureNothing(t *testing.T) {
 	s.put(pools, "a-tenant", "public", pool("8.8.8.0/24"))
 	s.put(peers, "a-tenant", "tor", tor("192.0.2.66"))
 	s.put(peers, "z-tenant", "odd", object{"spec": object{"peerASN": "x"}})
-	r := readWith(t, s, informers.Options{Timing: fast, Namespaces: []string{"metallb-system"}})
+	shown := &unreadNow{now: map[unread.Key]unread.Seen{}}
+	r := readWith(t, s, informers.Options{Timing: fast, Namespaces: []string{"metallb-system"}, Unread: shown})
 	counts := func(w world.World) bool {
 		return len(w.Pools) == 1 && w.Pools[0].Home == "metallb-system" && len(w.Peers) == 1 && w.Peers[0].Home == "metallb-system" && len(w.AddressPolicies) == 1
 	}
@@ -37,9 +41,15 @@ func TestTenantsConfigureNothing(t *testing.T) {
 			t.Errorf("nobody is told of %s: %v", name, w.Problems)
 		}
 	}
+	if text := shown.text(); text != "BGPPeer a-tenant/tor of metallb.io/v1beta2, BGPPeer z-tenant/odd of metallb.io/v1beta2, IPAddressPool a-tenant/public of metallb.io/v1beta1" {
+		t.Errorf("shown as not read: %s", text)
+	}
 	s.put(peers, "a-tenant", "tor", tor("192.0.2.67"))
 	s.remove(peers, "a-tenant", "tor")
 	w = r.until(t, "without the tenant's", func(w world.World) bool { return len(w.Unusable) == 2 })
+	if text := shown.text(); strings.Contains(text, "a-tenant/tor") || !strings.Contains(text, "z-tenant/odd") {
+		t.Errorf("shown as not read: %s", text)
+	}
 	if !counts(w) {
 		t.Errorf("pools %v, peers %v", w.Pools, w.Peers)
 	}
@@ -48,6 +58,35 @@ func TestTenantsConfigureNothing(t *testing.T) {
 			t.Errorf("the end of a tenant's object is taken for that of %s", d.Ref)
 		}
 	}
+}
+
+// unreadNow knows what is shown as not read now.
+type unreadNow struct {
+	mu  sync.Mutex
+	now map[unread.Key]unread.Seen
+}
+
+func (u *unreadNow) Show(k unread.Key, seen unread.Seen) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.now[k] = seen
+}
+
+func (u *unreadNow) Gone(k unread.Key) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.now, k)
+}
+
+func (u *unreadNow) text() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []string
+	for k, seen := range u.now {
+		all = append(all, string(k.Kind)+" "+k.ID.String()+" of "+seen.APIVersion)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // Namespaces are read once a pool or a policy chooses some by label, and not before.

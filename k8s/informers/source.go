@@ -42,6 +42,7 @@ import (
 	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/convert"
+	"fairlead.io/fairlead/k8s/unread"
 )
 
 // Name is the World's Source.
@@ -69,6 +70,8 @@ type Options struct {
 	// Show is shown every Node and every policy of client-side balancing as they come, with their managedFields, and nil for one that
 	// is gone, in the order in which the source takes them in. It must not block, call the source or change what it is given; optional.
 	Show func(kind world.Kind, id world.ID, o any)
+	// Unread is shown the objects that are in no namespace which counts for their kind, in the order in which the source takes them in; optional.
+	Unread Unread
 	// Objects is shown the Services, Nodes and Pods and LBCF's objects; optional.
 	Objects Keeper
 	// Redirects has policies of client-side balancing read, too; optional.
@@ -94,6 +97,12 @@ type Known struct {
 type Mirror interface {
 	Set(*corev1.Service)
 	Delete(namespace, name string)
+}
+
+// Unread sees the objects that do not count where they are. It must not block, call the source or change what it is given.
+type Unread interface {
+	Show(unread.Key, unread.Seen)
+	Gone(unread.Key)
 }
 
 // Keeper keeps of objects what a World leaves out.

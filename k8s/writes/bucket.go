@@ -35,6 +35,12 @@ func (b *Bucket) Wait(now time.Time) time.Duration {
 	return time.Duration((1-b.left)/b.rate*float64(time.Second)) + time.Nanosecond
 }
 
+// Full tells whether as much may be written as ever: it is as good as a new one.
+func (b *Bucket) Full(now time.Time) bool {
+	b.fill(now)
+	return b.left >= b.burst
+}
+
 func (b *Bucket) fill(now time.Time) {
 	if !b.at.IsZero() && now.After(b.at) {
 		b.left = min(b.burst, b.left+now.Sub(b.at).Seconds()*b.rate)

@@ -53,8 +53,12 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		options.Sources = append(options.Sources, leader.NamedSource{Name: name, Source: s})
 	}
 	if m.kube != nil {
+		unread, err := m.openUnread()
+		if err != nil {
+			return nil, err
+		}
 		s, err := informers.New(informers.Options{
-			API: m.kube, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing, Namespaces: c.ConfigNamespaces(),
+			API: m.kube, Unread: unread, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing, Namespaces: c.ConfigNamespaces(),
 			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
