@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
@@ -28,6 +29,7 @@ import (
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/handover"
 	"fairlead.io/fairlead/k8s/informers"
+	"fairlead.io/fairlead/k8s/servicecidrs"
 	"fairlead.io/fairlead/k8s/status"
 )
 
@@ -240,6 +242,18 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*inf
 		t.Error(err)
 	}
 	showOutside(t, api)
+	cidrs := &servicecidrs.Follower{API: api, Clock: wallClock{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	asking, stop := context.WithCancel(t.Context())
+	asked := make(chan struct{})
+	go func() { defer close(asked); _ = cidrs.Run(asking) }()
+	kubetest.Eventually(t, "prefixes of ClusterIPs", func(context.Context) error {
+		if len(cidrs.Prefixes()) == 0 {
+			return errors.New("none")
+		}
+		return nil
+	})
+	stop()
+	<-asked
 	trust(t, c, api)
 	token, err := c.Token(t.Context(), "kube-system", "fairlead-agent", "fairlead")
 	if err != nil {
@@ -252,6 +266,11 @@ func work(t *testing.T, c *kubetest.Cluster, config *rest.Config, more func(*inf
 		t.Errorf("review of an agent's token: %+v, %v", review.Status, err)
 	}
 }
+
+// wallClock is time as the machine has it.
+type wallClock struct{}
+
+func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // An agent's account may do what every account may, and its token for members opens nothing at the API server.
 func TestAgentsAreGrantedNothing(t *testing.T) {

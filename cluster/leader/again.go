@@ -35,6 +35,7 @@ func (i *idle) repeats(in *Input, now time.Duration) bool { return now < i.upto 
 // same tells whether a plan from o comes to what one from in does, provided that all verdicts are calm, for one Leader. It looks at no object.
 func (in *Input) same(o *Input) bool {
 	return in.Adopting == o.Adopting && in.Leased == o.Leased && slices.Equal(in.Excused, o.Excused) && slices.Equal(in.ExcusedNodes, o.ExcusedNodes) &&
+		slices.Equal(in.ServiceCIDRs, o.ServiceCIDRs) &&
 		(in.Servers == nil) == (o.Servers == nil) && slices.Equal(in.Servers, o.Servers) &&
 		!decided(in.Record, o.Record, fsm.Tables()...) && slices.EqualFunc(in.Views, o.Views, sameAdmitted)
 }

@@ -166,8 +166,8 @@ func TestPlanOfTheSameStands(t *testing.T) {
 
 // What a plan of Services is made from is compared, all of it.
 func TestSameViewLooksAtAllThatIsPlannedFrom(t *testing.T) {
-	if n := reflect.TypeFor[Input]().NumField(); n != 9 {
-		t.Errorf("Input has %d fields, and Input.same knows of 9: what plans depend on must be compared there", n)
+	if n := reflect.TypeFor[Input]().NumField(); n != 10 {
+		t.Errorf("Input has %d fields, and Input.same knows of 10: what plans depend on must be compared there", n)
 	}
 	none := PartServices.View(world.World{})
 	for i := range reflect.TypeFor[world.World]().NumField() {

@@ -74,6 +74,8 @@ type Input struct {
 	Views   []Admitted
 	Record  *fsm.View
 	Options Options
+	// ServiceCIDRs are the prefixes from which the API server gives out ClusterIPs, as far as it says so. They count as ClusterCIDRs do.
+	ServiceCIDRs []netip.Prefix
 	// Excused are members whose paths no switch can hold any more: they were lost for longer than that takes, on
 	// this leader's monotonic clock.
 	Excused []fsm.ServerID

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	Limits  Limits
 	Timing  Timing
 
+	// ServiceCIDRs are the prefixes from which the API server gives out ClusterIPs, as far as that is known, sorted; optional.
+	ServiceCIDRs func() []netip.Prefix
 	// Drivers finds the driver of an outside load balancer; optional: without it nothing is operated.
 	Drivers func(name string) (Driver, bool)
 	// Judge asks drivers which pods stay; optional: without it nobody is asked.

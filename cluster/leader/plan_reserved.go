@@ -45,6 +45,9 @@ func (p *planner) gatherReserved() *reserved {
 	for _, prefix := range p.in.Options.ClusterCIDRs {
 		r.reserve(prefix, "in "+prefix.String()+" of clusterCIDRs")
 	}
+	for _, prefix := range p.in.ServiceCIDRs {
+		r.reserve(prefix, "in "+prefix.String()+", of which Services have ClusterIPs (ServiceCIDR)")
+	}
 	for _, n := range p.seen.nodes {
 		for _, prefix := range n.PodCIDRs {
 			r.reserve(prefix, "in "+prefix.String()+", of which pods of node "+n.Name+" have addresses")

@@ -67,6 +67,7 @@ type scene struct {
 	excused      []fsm.ServerID
 	excusedNodes []fsm.NodeID
 	options      Options
+	serviceCIDRs []netip.Prefix
 	// strict says that no policy lets everybody name any address in spec.externalIPs.
 	strict bool
 }
@@ -129,6 +130,10 @@ func (s *scene) step(t failer, d *datadriven.TestData) string {
 	case "reserve":
 		for _, a := range d.CmdArgs {
 			s.options.ClusterCIDRs = append(s.options.ClusterCIDRs, netip.MustParsePrefix(a.Key))
+		}
+	case "service-cidrs":
+		for _, a := range d.CmdArgs {
+			s.serviceCIDRs = append(s.serviceCIDRs, netip.MustParsePrefix(a.Key))
 		}
 	case "node-ports", "no-node-ports":
 		s.options.NodePorts = d.Cmd == "node-ports"
@@ -238,7 +243,7 @@ func (s *scene) move(service string, to fsm.NodeID) {
 }
 
 func (s *scene) input() Input {
-	in := Input{Leased: s.leased, Excused: s.excused, ExcusedNodes: s.excusedNodes, Options: s.options}
+	in := Input{Leased: s.leased, Excused: s.excused, ExcusedNodes: s.excusedNodes, Options: s.options, ServiceCIDRs: s.serviceCIDRs}
 	if s.blind {
 		return in
 	}

@@ -137,6 +137,9 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 // input is what everything is planned from: the record, and the views as they were judged last.
 func (p *planning) input(record *fsm.View, excused []fsm.ServerID, servers []Server, from *origins) Input {
 	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
+	if p.c.ServiceCIDRs != nil {
+		in.ServiceCIDRs = p.c.ServiceCIDRs()
+	}
 	in.Adopting = p.adopting != nil && p.adopting()
 	in.Leased = leases.Lapse(record, p.c.Clock.Now()-p.began) > 0
 	worlds, verdicts := p.judged.worlds, p.judged.verdicts

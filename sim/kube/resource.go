@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -188,10 +189,21 @@ func resources() []*resource {
 			c.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"))
 			return &c
 		}}
+	prefixes := typed(networkingv1.SchemeGroupVersion, "servicecidrs", "ServiceCIDR",
+		func(l *networkingv1.ServiceCIDRList) *[]networkingv1.ServiceCIDR { return &l.Items })
+	prefixes.namespaced, prefixes.status = false, true
+	prefixes.keep = func(next, before Object, subresource string) {
+		to, from := next.(*networkingv1.ServiceCIDR), before.(*networkingv1.ServiceCIDR).DeepCopy()
+		if subresource == "status" {
+			to.Spec = from.Spec
+		} else {
+			to.Status = from.Status
+		}
+	}
 	told := typed(corev1.SchemeGroupVersion, "events", "Event", func(l *corev1.EventList) *[]corev1.Event { return &l.Items })
 	told.other = true
 	all := []*resource{
-		services, nodes, pods, deployments, namespaces, slicesOf, reviews,
+		services, nodes, pods, deployments, namespaces, slicesOf, reviews, prefixes,
 		typed(corev1.SchemeGroupVersion, "configmaps", "ConfigMap", func(l *corev1.ConfigMapList) *[]corev1.ConfigMap { return &l.Items }),
 		told,
 		typed(eventsv1.SchemeGroupVersion, "events", "Event", func(l *eventsv1.EventList) *[]eventsv1.Event { return &l.Items }),

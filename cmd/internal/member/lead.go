@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/k8s/informers"
 	"fairlead.io/fairlead/k8s/manifests"
 	"fairlead.io/fairlead/k8s/manifests/notify"
+	"fairlead.io/fairlead/k8s/servicecidrs"
 )
 
 // leaderWork is what this member does while it leads, and the sources that it reads all the time: a member that
@@ -43,6 +44,10 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 			ExternalIPs: externalIPs(&c), ClusterCIDRs: c.ClusterCIDRs,
 		},
 		Timing: m.edges.Tuning.Leader,
+	}
+	if m.kube != nil {
+		m.cidrs = &servicecidrs.Follower{API: m.kube, Clock: wallClock{}, Log: m.log}
+		options.ServiceCIDRs = m.cidrs.Prefixes
 	}
 	m.operates(&options)
 	if c.LoadBalancerClass != "" {

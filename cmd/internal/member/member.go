@@ -30,6 +30,7 @@ import (
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/handover"
 	"fairlead.io/fairlead/k8s/objects"
+	"fairlead.io/fairlead/k8s/servicecidrs"
 	"fairlead.io/fairlead/k8s/status"
 )
 
@@ -54,6 +55,7 @@ type Member struct {
 	open      context.Context // until Close
 	close     context.CancelFunc
 	kube      *client.API                     // nil: no cluster is read
+	cidrs     *servicecidrs.Follower          // nil without one
 	shown     *status.Store                   // what the cluster shows of its Services; nil without one
 	showing   func(world.Kind, world.ID, any) // is shown policies and Nodes as the cluster has them; nil: nobody looks
 	judges    http.Handler                    // answers the API server; nil: admission is not served

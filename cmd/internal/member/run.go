@@ -48,6 +48,9 @@ func (m *Member) Run(ctx context.Context) error {
 	for _, s := range m.work.sources {
 		part("source", s.Run)
 	}
+	if m.cidrs != nil {
+		part("service-cidrs", m.cidrs.Run)
+	}
 	if m.holder != nil {
 		part("certificate", m.holder.Run)
 	}
