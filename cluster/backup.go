@@ -120,6 +120,9 @@ func readBackup(r io.Reader, restore func(io.Reader) error) (BackupHeader, error
 	if [sha256.Size]byte(sum.Sum(nil)) != want {
 		return h, fmt.Errorf("%w: its checksum does not match", ErrNotABackup)
 	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		return h, fmt.Errorf("%w: it goes on after its checksum", ErrNotABackup)
+	}
 	return h, nil
 }
 

@@ -126,7 +126,7 @@ func testRestoreIsForTheLeader(t *testing.T) {
 	}
 }
 
-// A backup with any bit changed, or cut anywhere, is refused before anything happens.
+// A backup with any bit changed, or cut anywhere, or with anything behind it, is refused before anything happens.
 func TestPropertyDamagedBackupIsRefused(t *testing.T) {
 	g, file := backedUp(t, "a")
 	defer g.stopAll()
@@ -134,10 +134,13 @@ func TestPropertyDamagedBackupIsRefused(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		at := rapid.IntRange(0, len(file)-1).Draw(t, "at")
 		damaged := slices.Clone(file)
-		if rapid.Bool().Draw(t, "cut") {
+		switch rapid.SampledFrom([]string{"cut", "changed", "longer"}).Draw(t, "how") {
+		case "cut":
 			damaged = damaged[:at]
-		} else {
+		case "changed":
 			damaged[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		default:
+			damaged = append(damaged, rapid.SliceOfN(rapid.Byte(), 1, 8).Draw(t, "more")...)
 		}
 		if _, err := n.Restore(context.Background(), bytes.NewReader(damaged), false); !errors.Is(err, ErrNotABackup) {
 			t.Fatalf("want ErrNotABackup, got %v", err)
