@@ -68,9 +68,9 @@ func (r Reach) Check(ctx context.Context, to netip.AddrPort) error {
 	if slices.ContainsFunc(r.Allowed, func(p Place) bool { return p.contains(a, to.Port()) }) {
 		return nil
 	}
-	what := nobodyElses(a)
-	if what == "" && r.Whose != nil {
-		what = r.Whose(ctx, a)
+	what := r.whose(ctx, a)
+	if within, ok := embedded(a); ok && what == "" {
+		what = r.whose(ctx, within)
 	}
 	if what == "" {
 		return nil
@@ -78,6 +78,25 @@ func (r Reach) Check(ctx context.Context, to netip.AddrPort) error {
 	here := netip.AddrPortFrom(a, to.Port())
 	return fmt.Errorf("%w: %s is %s address, where drivers are not called; if one that you trust is there, list %s in drivers.allowed of controller.yaml, on all members",
 		ErrAddress, a, what, here)
+}
+
+// whose says what an address is where drivers are not called; empty if they are.
+func (r Reach) whose(ctx context.Context, a netip.Addr) string {
+	what := nobodyElses(a)
+	if what == "" && r.Whose != nil {
+		what = r.Whose(ctx, a)
+	}
+	return what
+}
+
+// embedding are prefixes of IPv6 whose last 32 bits are an address of IPv4 that a gateway may send to: the well-known one of NAT64
+// (RFC 6052, 2.1), and the one that is as good as a mapped address (RFC 4291, 2.5.5.1).
+var embedding = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
+
+// embedded is the address of IPv4 in one of IPv6.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	within := a.As16()
+	return netip.AddrFrom4([4]byte(within[12:])), slices.ContainsFunc(embedding, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // nobodyElses says what an address is that never leads to another machine's unicast service; empty if it may.
