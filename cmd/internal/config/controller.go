@@ -237,6 +237,23 @@ type Raft struct {
 	TrailingLogs      uint64        `yaml:"trailingLogs"`
 }
 
+// Bounds of Raft's times: below, a group loses its leader whenever a machine is busy; above, nobody waits for another one.
+const (
+	minHeartbeat = 20 * time.Millisecond
+	maxHeartbeat = 10 * time.Second
+)
+
+func (r Raft) validate(bad func(field, why string)) {
+	for field, d := range map[string]time.Duration{"raft.heartbeat": r.Heartbeat, "raft.election": r.Election} {
+		if d != 0 && (d < minHeartbeat || d > maxHeartbeat) {
+			bad(field, fmt.Sprintf("%s is not from %s to %s", d, minHeartbeat, maxHeartbeat))
+		}
+	}
+	if r.SnapshotInterval < 0 {
+		bad("raft.snapshotInterval", fmt.Sprintf("%s is less than nothing", r.SnapshotInterval))
+	}
+}
+
 // Liveness is how silent nodes are probed.
 type Liveness struct {
 	// ProbePort is the TCP port that they are asked at, beside ICMP; a refusal is an answer, too. 0 means 10250, the
@@ -350,6 +367,7 @@ func (c *Controller) Validate() error {
 	c.LBCF.validate(bad)
 	c.Drivers.validate(bad)
 	c.Nodes.validate(bad)
+	c.Raft.validate(bad)
 	c.L2.validate(c.Raft, bad)
 	if c.Status != (Status{}) && c.Sources.Kubernetes == nil {
 		bad("status", "there is no cluster to show anything in; name one in sources.kubernetes")
