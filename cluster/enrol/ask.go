@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // BySigning asks a signer in this process, for a certificate like the one that is held.
@@ -89,7 +89,7 @@ func Members(peers *admin.Peers, addresses []string) []Other {
 const maxTokenBytes = 8 << 10
 
 func readToken(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return "", fmt.Errorf("enrol: %w; mount the ServiceAccount token there, or write what `fairlead pki enrol` printed", err)
 	}

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Names of the files in a CA's folder.
@@ -132,7 +134,7 @@ func openCA(dir string) (authority, error) {
 }
 
 func openAuthority(certPath, keyPath string) (authority, error) {
-	keyPEM, err := os.ReadFile(keyPath)
+	keyPEM, err := smallfile.Read(keyPath, smallfile.Most)
 	if err != nil {
 		return authority{}, fmt.Errorf("open CA: %w; make one with `fairlead pki init`, or name its folder", err)
 	}
@@ -148,7 +150,7 @@ func openAuthority(certPath, keyPath string) (authority, error) {
 	if !ok {
 		return authority{}, fmt.Errorf("open CA: %s: a %T, not an ECDSA key", keyPath, parsed)
 	}
-	bundle, err := os.ReadFile(certPath)
+	bundle, err := smallfile.Read(certPath, smallfile.Most)
 	if err != nil {
 		return authority{}, fmt.Errorf("open CA: %w; restore it from a copy", err)
 	}

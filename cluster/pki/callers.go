@@ -6,8 +6,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"slices"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Callers are those who may connect to a Serving, by certificates of a CA that is not the group's. The zero value is everybody,
@@ -23,7 +24,7 @@ func (c Callers) roots() (*x509.CertPool, error) {
 	if c.CA == "" {
 		return nil, nil
 	}
-	bundle, err := os.ReadFile(c.CA)
+	bundle, err := smallfile.Read(c.CA, smallfile.Most)
 	if err != nil {
 		return nil, fmt.Errorf("CA of callers: %w", err)
 	}

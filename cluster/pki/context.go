@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"fairlead.io/fairlead/internal/safeyaml"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Context is how the command line finds a group. As a file:
@@ -30,7 +30,7 @@ type Context struct {
 
 // LoadContext reads a context file. Errors name the file and the field.
 func LoadContext(path string) (Context, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return Context{}, fmt.Errorf("context: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // nextSuffix is of files that are about to take the place of others.
@@ -88,16 +90,16 @@ func usable(cert, key, ca []byte) error {
 
 // mend ends an Install that a crash cut short: the new key is there, its certificate waits.
 func (f Files) mend() error {
-	waiting, err := os.ReadFile(f.Cert + nextSuffix)
+	waiting, err := smallfile.Read(f.Cert+nextSuffix, smallfile.Most)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var key, cert []byte
 	if err == nil {
-		key, err = os.ReadFile(f.Key)
+		key, err = smallfile.Read(f.Key, smallfile.Most)
 	}
 	if err == nil {
-		cert, err = os.ReadFile(f.Cert)
+		cert, err = smallfile.Read(f.Cert, smallfile.Most)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("certificate files: %w", err)

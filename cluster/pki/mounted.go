@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // mounted is a certificate that somebody else keeps renewed in a folder, such as a Secret of cert-manager. It is read again
@@ -31,7 +32,7 @@ func mountedIn(folder string) Files {
 
 // bundle is what came with the certificate, if anything.
 func (m *mounted) bundle() ([]byte, error) {
-	bundle, err := os.ReadFile(m.files.CA)
+	bundle, err := smallfile.Read(m.files.CA, smallfile.Most)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

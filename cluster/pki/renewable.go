@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Renewable gives the files in which a certificate is kept fresh: f itself where it can be replaced, else copies of the
@@ -35,7 +37,7 @@ func (f Files) Renewable(dir string) (Files, error) {
 	}
 	var pair [2][]byte
 	for i, path := range []string{f.Cert, f.Key} {
-		if pair[i], err = os.ReadFile(path); err != nil {
+		if pair[i], err = smallfile.Read(path, smallfile.Most); err != nil {
 			return Files{}, fmt.Errorf("certificate files: %w", err)
 		}
 	}

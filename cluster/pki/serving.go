@@ -14,11 +14,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // ServingOptions is what a Serving is made of. Fields without "optional" are required.
@@ -115,7 +116,7 @@ func (l lent) certificate() (*tls.Certificate, error) {
 	return &l.o.Source.Material().Certificate, nil
 }
 
-func (l lent) bundle() ([]byte, error) { return os.ReadFile(l.o.Files.CA) }
+func (l lent) bundle() ([]byte, error) { return smallfile.Read(l.o.Files.CA, smallfile.Most) }
 
 // signed is one that this process signs for itself. It lives in memory: another one costs nothing.
 type signed struct {
@@ -130,7 +131,7 @@ type signed struct {
 // lookAgain is how soon another CA counts, and how soon one that cannot be read is asked again.
 const lookAgain = time.Minute
 
-func (s *signed) bundle() ([]byte, error) { return os.ReadFile(s.o.Files.CA) }
+func (s *signed) bundle() ([]byte, error) { return smallfile.Read(s.o.Files.CA, smallfile.Most) }
 
 func (s *signed) certificate() (*tls.Certificate, error) {
 	s.mu.Lock()

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Names of the files in a signer's folder, beside the CA's own ca.crt.
@@ -126,7 +128,7 @@ func besideKey(keyPath string) string { return strings.TrimSuffix(keyPath, ".key
 // openSigner is an authority whose certificate is not among the CAs, but vouched for by one of them.
 func openSigner(keyPath string, key *ecdsa.PrivateKey, bundle []byte, roots []*x509.Certificate) (authority, error) {
 	path := besideKey(keyPath)
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return authority{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Files says where somebody's certificate is.
@@ -121,7 +123,7 @@ func stampOf(paths ...string) (stamp, error) {
 
 func load(files Files) (*Material, error) {
 	const remedy = "issue it anew with `fairlead pki issue`"
-	bundle, err := os.ReadFile(files.CA)
+	bundle, err := smallfile.Read(files.CA, smallfile.Most)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates: %w; name the ca.crt that `fairlead pki` wrote", err)
 	}

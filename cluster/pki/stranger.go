@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
+
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // protocolEnrol is what a client offers beside HTTP/2 that has no certificate yet and means it: one that merely forgot
@@ -44,7 +45,7 @@ func (e *Endpoint) strangersClient(host, address string) *tls.Config {
 
 // ReadRoots reads a file of CA certificates, as a stranger's Endpoint needs it.
 func ReadRoots(path string) (*x509.CertPool, error) {
-	bundle, err := os.ReadFile(path)
+	bundle, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates: %w; name a copy of the group's ca.crt", err)
 	}

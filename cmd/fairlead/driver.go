@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver"
 	"fairlead.io/fairlead/dataplane/driver/kit"
 	"fairlead.io/fairlead/dataplane/driver/webhook"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // newDriver makes the commands for those who write drivers.
@@ -146,7 +146,7 @@ func (f driverFiles) open(test *kit.TestOptions) (err error) {
 		if file.name == "" {
 			continue
 		}
-		if *file.into, err = os.ReadFile(file.name); err != nil {
+		if *file.into, err = smallfile.Read(file.name, smallfile.Most); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // newInspect makes the commands that look at what the kernel of this node resolves by.
@@ -106,7 +107,7 @@ func (in *inspection) show(answer func() (output.Tabler, error)) (err error) {
 
 // stateOf is what the agent was told last; nothing where it was told nothing yet.
 func stateOf(conf config.Agent) (desired.State, error) {
-	data, err := os.ReadFile(filepath.Join(conf.StateDir, node.StateFile))
+	data, err := smallfile.Read(filepath.Join(conf.StateDir, node.StateFile), 64<<20)
 	if os.IsNotExist(err) {
 		return desired.State{}, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/node"
 	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/sock"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // inspectedDifferences is what `fairlead inspect diff` prints: nothing where the kernel holds what it shall.
@@ -112,7 +113,7 @@ func usableBy(conf config.Agent) (func(*desired.Redirect, desired.Capture, []net
 
 // thoughtOf is what the agent wrote down of listed addresses; nil where it wrote nothing.
 func thoughtOf(conf config.Agent) ([]health.State, error) {
-	data, err := os.ReadFile(filepath.Join(conf.StateDir, node.ProbesFile))
+	data, err := smallfile.Read(filepath.Join(conf.StateDir, node.ProbesFile), 64<<20)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

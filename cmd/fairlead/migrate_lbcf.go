@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/leader/balancers"
 	"fairlead.io/fairlead/deploy/crds"
+	"fairlead.io/fairlead/internal/smallfile"
 	"fairlead.io/fairlead/k8s/client"
 	"fairlead.io/fairlead/k8s/takeover"
 )
@@ -146,7 +146,7 @@ func (t *takenOver) prepare(ctx context.Context, cluster *takeover.Cluster, want
 	}
 	t.Done = append(t.Done, fmt.Sprintf("applied %d definitions", len(wanted)))
 	if configurations != "" {
-		text, err := os.ReadFile(configurations)
+		text, err := smallfile.Read(configurations, 64<<20)
 		if err != nil {
 			return fmt.Errorf("migrate lbcf: %w", err)
 		}

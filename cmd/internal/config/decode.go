@@ -14,28 +14,20 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/internal/safeyaml"
+	"fairlead.io/fairlead/internal/smallfile"
 )
-
-// maxBytes bounds a configuration file: a wrong path must not fill the memory.
-const maxBytes = 1 << 20
 
 // decode reads one YAML document strictly: a field that we do not know is an error with its line, since it is
 // a typing mistake that would otherwise be silently without effect.
 func decode(path string, into any) error {
-	f, err := os.Open(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: does not exist; name the file with --config", path)
-		}
+	data, err := smallfile.Read(path, smallfile.Most)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: does not exist; name the file with --config", path)
+	case errors.Is(err, smallfile.ErrLarge):
+		return err
+	case err != nil:
 		return fmt.Errorf("%s: cannot be read: %w", path, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return fmt.Errorf("%s: cannot be read: %w", path, err)
-	}
-	if len(data) > maxBytes {
-		return fmt.Errorf("%s: larger than %d bytes; is it the right file?", path, maxBytes)
 	}
 	if data, err = expand(data); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

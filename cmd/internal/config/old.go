@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairlead.io/fairlead/internal/safeyaml"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // Old is what the environment and the conf.yml of elf-io's balancing say, as far as it means something to our agent. What agent.yaml
@@ -163,14 +163,9 @@ func readOldFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	data, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return nil, fmt.Errorf("--config-path: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil || len(data) > maxBytes {
-		return nil, fmt.Errorf("%s: cannot be read, or is larger than %d bytes; is it the right file? (%v)", path, maxBytes, err)
 	}
 	var nodes map[string]yaml.Node
 	if err := safeyaml.Decode(data, &nodes); err != nil && !errors.Is(err, io.EOF) {

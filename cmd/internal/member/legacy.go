@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/legacy"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // legacyKey is the key of config_bgp.toml in its config map, and legacyMap the map's name.
@@ -72,7 +73,7 @@ func (m *Member) useLegacyGlobals() error {
 	if b.ConfigFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(b.ConfigFile)
+	text, err := smallfile.Read(b.ConfigFile, smallfile.Most)
 	if err != nil {
 		return fmt.Errorf("bgp.configFile %s: cannot be read: %w", b.ConfigFile, err)
 	}
@@ -104,7 +105,7 @@ func (l legacyFolder) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(l.path)
+	text, err := smallfile.Read(l.path, smallfile.Most)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp/legacy"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // secretsOf finds the passwords of peers where their PasswordFrom says: in config_bgp.toml, in a BGPPeer as this
@@ -66,7 +66,7 @@ func passwordInObject(record *fsm.View, worlds []world.World, from string) (bgp.
 }
 
 func passwordInTOML(path, address string) (bgp.Secret, bool) {
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path, smallfile.Most)
 	if err != nil {
 		return "", false
 	}

@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // secretKey is the key of a password in a Secret, as in type kubernetes.io/basic-auth.
@@ -182,7 +182,7 @@ func (k *Keeper) inFolder(from string) (bgp.Secret, error) {
 		return "", fmt.Errorf("password %q: leads out of bgp.passwordDir; name it otherwise", from)
 	}
 	path := filepath.Join(k.Folder, from)
-	text, err := os.ReadFile(path)
+	text, err := smallfile.Read(path, smallfile.Most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("password file %s: does not exist; put the password there", path)

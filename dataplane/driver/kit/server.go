@@ -11,12 +11,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/smallfile"
 )
 
 // ServerOptions is where a driver is served, and to whom. Only Listen is required. Whoever may call a driver decides where
@@ -98,7 +98,7 @@ func (s *Server) Serve(ctx context.Context, d Driver) error {
 // ReadToken reads a bearer token for HandlerOptions from a file; space around it does not count. Errors: the file cannot be
 // read, or there is none in it.
 func ReadToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	text, err := smallfile.Read(file, smallfile.Most)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (o ServerOptions) load() (*tls.Config, error) {
 	if o.ClientCA == "" {
 		return out, nil
 	}
-	text, err := os.ReadFile(o.ClientCA)
+	text, err := smallfile.Read(o.ClientCA, smallfile.Most)
 	if err != nil {
 		return nil, fmt.Errorf("CA of callers: %w", err)
 	}
