@@ -191,7 +191,12 @@ func (f *folder) walk() []string {
 				return fs.SkipDir
 			}
 			return nil
-		case d.IsDir() || !isManifest(name) || !isFile(f.fs, name, d):
+		case d.IsDir() || !isManifest(name):
+			return nil
+		case !isFile(f.fs, name, d): // a pipe may have no end, and one who reads it waits
+			if !isFolder(f.fs, name) {
+				f.trouble = append(f.trouble, f.problem(name, "is no file, and is not read", "put a file in its place; until then nothing is removed"))
+			}
 			return nil
 		case len(found) == maxFiles:
 			f.trouble = append(f.trouble, f.problem("", fmt.Sprintf("more than %d files", maxFiles), "put several objects into one file"))
@@ -223,6 +228,12 @@ func isFile(fsys fs.FS, name string, d fs.DirEntry) bool {
 	}
 	info, err := fs.Stat(fsys, name)
 	return err != nil || info.Mode().IsRegular()
+}
+
+// isFolder tells whether a link leads to a folder, of which nothing is read.
+func isFolder(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.IsDir()
 }
 
 // problem is trouble with the folder itself, or with what it holds under name.

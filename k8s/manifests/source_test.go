@@ -127,6 +127,7 @@ func TestFolderThatFailsRemovesNothing(t *testing.T) {
 			b.disk.files["sub/x.yaml"] = &fstest.MapFile{}
 			b.disk.broken["sub"] = fs.ErrPermission
 		},
+		"pipe-in-its-place": func(b *bench) { b.disk.files["api.yaml"] = &fstest.MapFile{Mode: fs.ModeNamedPipe | 0o644} },
 		"unreadable-and-others-missing": func(b *bench) {
 			b.disk.broken["api.yaml"] = errDisk
 			delete(b.disk.files, "web.yaml")
