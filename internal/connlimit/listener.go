@@ -77,7 +77,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 // admit gives a new connection a place; nil if it is the one that has to go.
 func (l *Limiter) admit(plain net.Conn) *Conn {
 	noticeDeath(plain)
-	c := &Conn{Conn: plain, limiter: l, source: sourceOf(plain.RemoteAddr())}
+	c := &Conn{Conn: plain, limiter: l, source: Source(plain.RemoteAddr())}
 	l.mu.Lock()
 	out, reason := l.moveLocked(c, Silent, c.source)
 	if out != c {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sourceOf is who counts as one: an IPv4 address, or a /64 of IPv6, of which one host may use every address.
-func sourceOf(remote net.Addr) string {
+// Source is who counts as one: an IPv4 address, or a /64 of IPv6, of which one host may use every address.
+func Source(remote net.Addr) string {
 	at, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
 		return remote.String()

@@ -20,7 +20,7 @@ func TestSourceIsAnAddressOrItsNetwork(t *testing.T) {
 		"[fe80::1%eth0]:4711":           "fe80::/64",
 		"no address, as of a net.Pipe ": "no address, as of a net.Pipe ",
 	} {
-		if got := sourceOf(text(remote)); got != want {
+		if got := Source(text(remote)); got != want {
 			t.Errorf("%s: %s, want %s", remote, got, want)
 		}
 	}
