@@ -120,3 +120,13 @@ func TestChangesAreBoundedByCertificate(t *testing.T) {
 		t.Errorf("after a pause: %v", err)
 	}
 }
+
+// Whoever may connect has frames to send: of no role it is forgotten, and of none it is more than members have.
+func TestEveryRoleHasFrames(t *testing.T) {
+	for _, role := range pki.Roles() {
+		most := frameBudgets()[pki.Member]
+		if b := frameBudgets()[role]; b.Rate <= 0 || b.AtOnce < b.Rate || b.Rate > most.Rate || b.AtOnce > most.AtOnce {
+			t.Errorf("%s: %+v", role, b)
+		}
+	}
+}

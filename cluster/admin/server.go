@@ -15,10 +15,10 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/http2"
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/framelimit"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	writeWithin     = 15 * time.Second // for one write, which is a part of a message
 	idleWithin      = 5 * time.Minute
 	stopWithin      = 5 * time.Second // for calls under way when the server ends
-	maxHeaderBytes  = 64 << 10        // a GET carries its message in the address
+	maxHeaderBytes  = 16 << 10        // a GET carries its message in the address
 	streamsPerConn  = 250
 	pingAfter       = 15 * time.Second // finds peers that vanished without a word
 	pingWithin      = 10 * time.Second
@@ -59,6 +59,7 @@ type ServerOptions struct {
 type Server struct {
 	endpoint *pki.Endpoint
 	limits   connlimit.Options
+	frames   framelimit.Options
 	log      *slog.Logger
 	mux      *http.ServeMux
 	gate     *gate
@@ -75,17 +76,23 @@ func NewServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	frames, err := framelimit.NewMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	repeats := pki.NewRepeats(o.Now)
 	stopping, stop := context.WithCancel(context.Background())
 	return &Server{
 		endpoint: o.Endpoint,
 		limits:   connlimit.Options{Port: string(pki.API), Limits: limits(), Metrics: connections, Members: o.Members},
+		frames:   framelimit.Options{Port: string(pki.API), Who: whoSends, Metrics: frames, Slowed: slowed(o.Log, repeats)},
 		log:      o.Log,
 		mux:      http.NewServeMux(),
 		gate: &gate{
-			table: accessTable(), log: o.Log, metrics: m, repeats: pki.NewRepeats(o.Now), now: o.Now, stopping: stopping, standing: o.Standing,
+			table: accessTable(), log: o.Log, metrics: m, repeats: repeats, now: o.Now, stopping: stopping, standing: o.Standing,
 			callers: newCallers(o.Now),
 		},
 		stop: stop,
@@ -172,8 +179,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		},
 		ConnState: s.vouch,
 	}
-	// What is mended in this HTTP/2 is in net/http only with a newer Go (hack/vuln/accepted.txt).
-	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
+	if err := framelimit.Configure(server, s.frames); err != nil {
 		return errors.Join(fmt.Errorf("serve the API on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)
@@ -198,7 +204,7 @@ type connKey struct{}
 
 // vouch tells the limits of the port who a connection is of, once its handshake is done.
 func (s *Server) vouch(conn net.Conn, state http.ConnState) {
-	secured, ok := conn.(*tls.Conn)
+	secured, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok || state != http.StateActive {
 		return
 	}

@@ -12,11 +12,10 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/framelimit"
 )
 
 // Of the port at which the API server asks. Unless a CA of callers is named, whoever reaches it may connect.
@@ -41,6 +40,15 @@ func admissionLimits() connlimit.Limits {
 		StrangerWithin: admissionHeaderWithin,
 		WriteWithin:    admissionHeaderWithin,
 	}
+}
+
+// whoAsks is under which name a connection comes, and what that may send (see framelimit.Budget): a request of an API server costs about
+// fifteen. Without a certificate it is everybody at its source.
+func whoAsks(state tls.ConnectionState, remote net.Addr) (string, framelimit.Budget) {
+	if shown := state.PeerCertificates; len(shown) > 0 {
+		return shown[0].Subject.CommonName, framelimit.Budget{Rate: 20_000, AtOnce: 40_000}
+	}
+	return connlimit.Source(remote), framelimit.Budget{Rate: 4000, AtOnce: 8000}
 }
 
 // openAdmission makes what the API server is shown, if a configuration asks for it. The port opens when there is
@@ -74,13 +82,15 @@ func (n *network) openAdmission() error {
 				return err
 			}
 		}
-		return serveAdmission(ctx, connlimit.Limit(listener, connlimit.Options{Port: "admission", Limits: admissionLimits(), Metrics: n.limits}), serving, pages, n.Log)
+		limited := connlimit.Limit(listener, connlimit.Options{Port: "admission", Limits: admissionLimits(), Metrics: n.limits})
+		frames := framelimit.Options{Port: "admission", Who: whoAsks, Metrics: n.frames}
+		return serveAdmission(ctx, limited, frames, serving, pages, n.Log)
 	}}
 	return nil
 }
 
 // serveAdmission answers until ctx ends, and closes the listener.
-func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Serving, pages http.Handler, log *slog.Logger) error {
+func serveAdmission(ctx context.Context, listener net.Listener, frames framelimit.Options, serving *pki.Serving, pages http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: atATime(admissionAtATime, pages), TLSConfig: serving.Config(),
 		ReadHeaderTimeout: admissionHeaderWithin, ReadTimeout: admissionReadWithin, WriteTimeout: admissionWriteWithin,
@@ -88,8 +98,7 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scanners, and an API server that does not trust us yet
 		ConnState: vouchForCaller,
 	}
-	// As that of the API (cluster/admin).
-	if err := http2.ConfigureServer(server, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http, which lacks the mends
+	if err := framelimit.Configure(server, frames); err != nil {
 		return errors.Join(fmt.Errorf("serve admission on %s: %w", listener.Addr(), err), listener.Close())
 	}
 	failed := make(chan error, 1)
@@ -113,7 +122,7 @@ func serveAdmission(ctx context.Context, listener net.Listener, serving *pki.Ser
 // vouchForCaller tells the limits of the port how far a connection has come, once its handshake is done, and ends it at the first
 // request after its certificate: an API server dials anew.
 func vouchForCaller(conn net.Conn, state http.ConnState) {
-	secured, ok := conn.(*tls.Conn)
+	secured, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok || state != http.StateActive {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/framelimit"
 )
 
 // Listeners are the sockets of a member. Those left nil are opened as the configuration says.
@@ -34,6 +35,7 @@ type network struct {
 	peers     *admin.Peers
 	listeners Listeners
 	limits    *connlimit.Metrics
+	frames    *framelimit.Metrics
 	raft      *transport.Transport
 	admission *member.Admission // nil: not asked for
 }
@@ -44,7 +46,11 @@ func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network,
 	if err != nil {
 		return nil, err
 	}
-	n := &network{NetworkOptions: o, listeners: listeners, limits: limits}
+	frames, err := framelimit.NewMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{NetworkOptions: o, listeners: listeners, limits: limits, frames: frames}
 	for _, step := range []func() error{n.openIdentity, n.listen, n.openAdmission, n.openRaft} {
 		if err := step(); err != nil {
 			n.close()
