@@ -3,6 +3,9 @@
 package admin_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,6 +29,34 @@ func (e *encodings) Do(r *http.Request) (*http.Response, error) {
 		e.answer = response.Header.Get("Content-Encoding")
 	}
 	return response, err
+}
+
+// bombed sends what is a thousandth of its size.
+type bombed struct{ carrier }
+
+func (b *bombed) Do(r *http.Request) (*http.Response, error) {
+	var small bytes.Buffer
+	w := gzip.NewWriter(&small)
+	if _, err := w.Write(make([]byte, 8<<20)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Encoding", "gzip")
+	r.ContentLength, r.Body = int64(small.Len()), io.NopCloser(&small)
+	return b.carrier.Do(r)
+}
+
+// A message that is too large once it is decompressed is not decompressed further, not even to say how large it is.
+func TestMessagesAreDecompressedAsFarAsTheyMayBe(t *testing.T) {
+	t.Parallel()
+	server, _ := carried(t, &testkit.Log{})
+	client := admin.NewClientOver(&bombed{carrier{to: server.Handler(), caller: callerOf(pki.Operator, "alice")}}, "m1:7443")
+	_, err := client.Raft.Peers(t.Context(), &fairleadv1.PeersRequest{})
+	if err == nil || !strings.Contains(err.Error(), "too large once it is decompressed") {
+		t.Errorf("answered %v", err)
+	}
 }
 
 func TestOnlyLargeAnswersAreCompressed(t *testing.T) {

@@ -37,7 +37,8 @@ func (g *gate) options() []connect.HandlerOption {
 		connect.WithRecover(g.recovered),
 		connect.WithCompressMinBytes(worthCompressing),
 		connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
-			return []connect.HandlerOption{connect.WithReadMaxBytes(max(g.table[spec.Procedure].maxMessage, 1))}
+			most := max(g.table[spec.Procedure].maxMessage, 1)
+			return []connect.HandlerOption{connect.WithReadMaxBytes(most), gzipUpTo(most)}
 		}),
 	}
 }
