@@ -4,6 +4,7 @@ package group_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,21 @@ func (in *insider) floods(ctx context.Context, role pki.Role, name string, calle
 			})
 		}
 	}
+}
+
+// settings has connections send SETTINGS without end, until the test ends.
+func (in *insider) settings(t *testing.T, role pki.Role, name string) {
+	t.Helper()
+	files := in.l.Issue(role, name)
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := come(t)
+	for _, m := range in.l.Members {
+		s.hold(8, "127.0.0.67", m.Address+":7443", settings([]tls.Certificate{pair}))
+	}
+	in.l.Eventually("frames that are read slowly", func() error { return slowedDown(t, in.l) })
 }
 
 // boots register one boot after the other, which goes before all that can wait.
@@ -125,6 +141,7 @@ func TestInsidersWhoFloodCostNothing(t *testing.T) {
 	in.floods(ctx, pki.Agent, "n4", 2, acknowledges)
 	in.floods(ctx, pki.Agent, "n4", 2, beats)
 	in.floods(ctx, pki.Viewer, "v", 2, bombs)
+	in.settings(t, pki.Agent, "n4")
 	most, ended, answered, until := 0, starved(), asked(t, l), time.Now().Add(attackFor(t, 0))
 	for i := 1; i <= 5 || time.Now().Before(until); i++ { // changes go on meanwhile
 		of := 1 + i%5

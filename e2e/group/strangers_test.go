@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"fairlead.io/fairlead/e2e/lab"
 )
 
@@ -82,6 +84,22 @@ func enrolling(c net.Conn) error {
 	return silent(tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1", "fairlead-enrol"}}))
 }
 
+// settings finishes a handshake, as who wants to enrol if there is no certificate, and sends SETTINGS of HTTP/2 without end.
+func settings(shown []tls.Certificate) func(net.Conn) error {
+	return func(c net.Conn) error {
+		secured := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "fairlead-enrol"}, Certificates: shown})
+		if _, err := io.WriteString(secured, http2.ClientPreface); err != nil {
+			return err
+		}
+		go func() { _, _ = io.Copy(io.Discard, secured) }() // until it is ended
+		for framer := http2.NewFramer(secured, secured); ; {
+			if err := framer.WriteSettings(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // unread asks for something and does not read it.
 func unread(path string) func(net.Conn) error {
 	return func(c net.Conn) error {
@@ -113,8 +131,20 @@ func (s *strangers) attack(l *lab.Lab) {
 			s.hold(20, from, health, slow("GET / HTTP/1.1\r\nX: "))
 			s.hold(40, from, api, enrolling)
 			s.hold(20, from, health, unread("/metrics"))
+			s.hold(4, from, api, settings(nil))
 		}
 	}
+}
+
+// slowedDown is nil once each member has slowed somebody down at its API.
+func slowedDown(t *testing.T, l *lab.Lab) error {
+	for _, m := range l.Members {
+		const name = `fairlead_connections_slowed_total{port="api"}`
+		if metric(t, m, name) == "0" {
+			return fmt.Errorf("%s: %s is 0", m.Name, name)
+		}
+	}
+	return nil
 }
 
 // Whoever connects to members' ports, and says nothing, half of something, or asks and does not read, costs no leader, no route and no
@@ -135,6 +165,7 @@ func TestStrangersAtPortsHurtNobody(t *testing.T) {
 		}
 		return nil
 	})
+	l.Eventually("frames that are read slowly", func() error { return slowedDown(t, l) })
 	watched := watch(t, l)
 	for i := range 5 {
 		l.Manifests.Service(1, 1+i%3)
