@@ -22,9 +22,10 @@ type session struct {
 	tuple  tuple
 	since  time.Time
 	*queue
-	judged  bool      // what follows is known
-	residue bool      // the peer may hold what it kept of an earlier session: see mayKeep
-	had     time.Time // since when the peer has had a whole table; only where residue is set
+	judged    bool      // what follows is known
+	residue   bool      // the peer may hold what it kept of an earlier session: see mayKeep
+	demanding bool      // it ends because of what the peer asks for: see demands.go
+	had       time.Time // since when the peer has had a whole table; only where residue is set
 }
 
 // Sessions that were lost sooner than shortLife after they opened wait before they dial again: a switch that refuses us
@@ -66,6 +67,9 @@ func (s *Speaker) onEvent(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) {
 	lag := time.Duration(0)
 	if time.Since(lost.since) < shortLife {
 		lag = shortLifeLag
+	}
+	if lost.demanding {
+		lag = demandLag
 	}
 	time.AfterFunc(lag, func() { s.renew(address) })
 }

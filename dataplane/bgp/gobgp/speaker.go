@@ -46,12 +46,13 @@ func (c Config) validate() error {
 
 // Speaker announces paths to peers. Its methods may be called from several goroutines; changes are made one by one.
 type Speaker struct {
-	asn    uint32
-	port   uint16 // that it listens at; 0: none
-	server *gobgpserver.BgpServer
-	atOnce int // prefixes that are read back
-	logger *logger
-	unhook context.CancelFunc // ends the watch of sessions
+	asn     uint32
+	port    uint16 // that it listens at; 0: none
+	server  *gobgpserver.BgpServer
+	atOnce  int // prefixes that are read back
+	logger  *logger
+	unhook  context.CancelFunc // ends the watch of sessions
+	limited chan struct{}      // closed when that of what peers ask for has ended
 
 	mu      sync.Mutex // held while the speaker is changed
 	stopped bool
@@ -115,7 +116,8 @@ func (s *Speaker) start(c Config) error {
 		return err
 	}
 	watch, cancel := context.WithCancel(ctx)
-	s.unhook = cancel
+	s.unhook, s.limited = cancel, make(chan struct{})
+	go s.limitDemands(watch)
 	return s.server.WatchEvent(watch, gobgpserver.WatchEventMessageCallbacks{OnPeerUpdate: s.onEvent}, gobgpserver.WatchPeer())
 }
 
@@ -341,6 +343,7 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 func (s *Speaker) stopServer() {
 	if s.unhook != nil {
 		s.unhook()
+		<-s.limited // GoBGP answers nobody once it has stopped
 	}
 	s.server.Stop()
 }

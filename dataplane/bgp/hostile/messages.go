@@ -44,6 +44,9 @@ func Messages() map[string][]byte {
 	}
 }
 
+// RouteRefresh asks for all IPv4 paths again (RFC 2918).
+func RouteRefresh() []byte { return message(typeRouteRefresh, []byte{0, 1, 0, 1}) }
+
 func unhex(s string) []byte {
 	b, err := hex.DecodeString(s)
 	if err != nil {

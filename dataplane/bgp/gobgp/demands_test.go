@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobgp
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/hostile"
+	"fairlead.io/fairlead/internal/testkit"
+)
+
+// A neighbour that reads nothing and asks for the table without end loses its session, and the others keep theirs.
+func TestNeighbourThatAsksWithoutEndLosesItsSession(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	evil, kind := hostile.Listen(t, addr("127.0.0.1")), hostile.Listen(t, addr("127.3.0.1"))
+	var list []bgp.Path
+	for i := range 1000 {
+		list = append(list, path(fmt.Sprintf("203.0.%d.%d/32", i/250, i%250), hop1))
+	}
+	desired := bgp.Desired{Paths: bgp.NewPaths(list...), Peers: []bgp.Peer{evil.Peer(), kind.Peer()}}
+	if err := s.Apply(t.Context(), desired); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kind.Session(hostile.Established); err != nil {
+		t.Fatal(err)
+	}
+	c, err := evil.Session(hostile.Established)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := bytes.Repeat(hostile.RouteRefresh(), 100)
+	const most = 100 // times; GoBGP alone takes them all, and keeps 100 copies of 1,000 paths for each
+	for range most {
+		if c.Send(flood) != nil {
+			break // it ended the session
+		}
+	}
+	testkit.Until(t, "the end of the session", func() bool { return s.session(evil.Peer().Address) == nil })
+	if s.session(kind.Peer().Address) == nil {
+		t.Error("the session with a well-behaved neighbour ended, too")
+	}
+}
+
+// What a peer may ask for: some at once, and one more now and then, whatever sessions it has.
+func TestDemandsOfAPeer(t *testing.T) {
+	start := time.Unix(0, 0)
+	d := demand{since: start}
+	if d.more(demandsAtOnce, start) || !d.more(demandsAtOnce+1, start) {
+		t.Error("not the number that a peer may ask for at once")
+	}
+	if !d.more(1, start.Add(demandAgain-1)) {
+		t.Error("a peer that was made anew may ask for more")
+	}
+	if later := start.Add(2 * demandAgain); d.more(3, later) || !d.more(4, later) {
+		t.Error("not one more for each time that passed")
+	}
+}
