@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -132,6 +133,24 @@ func (c *child) pass(record map[string]any) {
 	}
 	slices.SortFunc(attrs, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
 	c.log.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+// Memory implements supervisor.Child. It is not known of a process that has ended, nor where there is no /proc.
+func (c *child) Memory() (bytes uint64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "RssAnon" && name != "VmSwap" {
+			continue
+		}
+		if kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64); err == nil {
+			bytes += kib << 10
+		}
+	}
+	return bytes
 }
 
 // Reason implements supervisor.Child.

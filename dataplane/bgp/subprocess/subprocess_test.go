@@ -256,3 +256,11 @@ func TestErrorsComeOver(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+// The fence of a child's memory sees what a process has.
+func TestMemoryOfAChild(t *testing.T) {
+	self := &child{cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
+	if has := self.Memory(); has < 1<<20 || has > 1<<40 {
+		t.Errorf("this process has %d bytes", has)
+	}
+}

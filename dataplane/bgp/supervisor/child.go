@@ -15,6 +15,8 @@ type Child interface {
 	Gone() <-chan struct{}
 	// Kill ends it at once, as a crash would, if it has not ended.
 	Kill()
+	// Memory is how many bytes it has of its own, in memory or swapped out; 0 if that is not known.
+	Memory() uint64
 	// Reason tells how it ended, and LastWords what it wrote last beside its log, once it is gone.
 	Reason() string
 	LastWords() string

@@ -133,7 +133,10 @@ func (s *Speaker) assure(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_, _ = with(ctx, s, func() (answer, error) { return s.ask(request{Do: doNothing}) }) // supervise sees a child that ended
+			_, _ = with(ctx, s, func() (answer, error) {
+				s.fence()
+				return s.ask(request{Do: doNothing})
+			}) // supervise sees a child that ended
 		}
 	}
 }

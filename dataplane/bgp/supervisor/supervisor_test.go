@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,8 @@ type task struct {
 	near net.Conn
 	gone chan struct{}
 	kill sync.Once
-	end  error // how Serve ended
+	end  error         // how Serve ended
+	has  atomic.Uint64 // bytes of memory
 
 	mu    sync.Mutex
 	table bgp.Desired
@@ -74,6 +76,7 @@ func (w *world) last() *task { all := w.all(); return all[len(all)-1] }
 func (c *task) Conn() net.Conn        { return c.near }
 func (c *task) Gone() <-chan struct{} { return c.gone }
 func (c *task) Kill()                 { c.kill.Do(func() { c.near.Close() }) }
+func (c *task) Memory() uint64        { return c.has.Load() }
 func (c *task) Reason() string        { return "killed" }
 func (c *task) LastWords() string     { return "" }
 

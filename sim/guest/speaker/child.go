@@ -77,6 +77,9 @@ func (c *Child) Gone() <-chan struct{} { return c.gone }
 // Kill implements supervisor.Child.
 func (c *Child) Kill() { c.end("signal: killed") }
 
+// Memory implements supervisor.Child: it has none of its own.
+func (c *Child) Memory() uint64 { return 0 }
+
 // Reason implements supervisor.Child.
 func (c *Child) Reason() string {
 	c.mu.Lock()
