@@ -3,6 +3,7 @@
 package gobgp
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -33,7 +34,7 @@ type faults struct {
 }
 
 // notice takes in what GoBGP logs about a peer, and tells of a fault that is another one than before.
-func (f *faults) notice(event string, about attributes, log *slog.Logger) {
+func (f *faults) notice(event string, about attributes, log *slog.Logger, talk *talk) {
 	address, err := netip.ParseAddr(about["Key"].String())
 	if err != nil {
 		return
@@ -63,7 +64,7 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger) {
 	f.of[address] = now
 	f.mu.Unlock()
 	if now != before && now != (bgp.Fault{}) {
-		log.Error("no bgp session", "peer", address, "code", now.Code, "reason", now.Reason, "remedy", now.Remedy)
+		log.Log(context.Background(), talk.level(slog.LevelError, time.Now()), "no bgp session", "peer", address, "code", now.Code, "reason", now.Reason, "remedy", now.Remedy)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -39,6 +40,7 @@ type logger struct {
 	dropped  atomic.Uint64             // UPDATEs that GoBGP could not write
 	unsigned atomic.Uint64             // passwords that it could not set
 	nobody   atomic.Pointer[time.Time] // when a stranger's connection was passed on last; nil: never
+	talk     talk
 	faults   faults
 	written  func(attributes) // told of each UPDATE that GoBGP has written
 	received func(attributes) // told of each UPDATE that GoBGP is about to take in
@@ -74,10 +76,45 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 	case nobodysConnection:
 		return l.ofNobody(level, time.Now())
 	}
-	l.faults.notice(event, about, l.log)
-	if quiet[event] {
+	l.faults.notice(event, about, l.log, &l.talk)
+	switch _, ofPeer := about["Key"]; {
+	case quiet[event]:
+		return slog.LevelDebug
+	case ofPeer && level >= slog.LevelInfo:
+		return l.talk.level(level, time.Now())
+	}
+	return level
+}
+
+// What is said of peers at once, and one line more for each time that passed since: peers whose sessions come and go, or that send
+// nonsense, fill no log.
+const (
+	talkAtOnce = 32
+	talkAgain  = time.Second
+)
+
+// talk is what was said of peers.
+type talk struct {
+	mu    sync.Mutex
+	said  int       // of what may be said
+	since time.Time // from which it counts towards the next line
+}
+
+// level is the level under which to say something of a peer now.
+func (t *talk) level(level slog.Level, now time.Time) slog.Level {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if passed := now.Sub(t.since); passed > talkAtOnce*talkAgain {
+		t.said, t.since = 0, now
+	} else {
+		more := passed / talkAgain
+		t.since = t.since.Add(more * talkAgain)
+		t.said -= min(t.said, int(more))
+	}
+	if t.said >= talkAtOnce {
 		return slog.LevelDebug
 	}
+	t.said++
 	return level
 }
 

@@ -31,6 +31,25 @@ func TestConnectionsOfNobodyAreSaidNowAndThen(t *testing.T) {
 	})
 }
 
+// Peers whose sessions come and go, or end each time for another reason, fill no log.
+func TestWhatPeersCauseIsSaidNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := &testkit.Log{}
+		log := slog.New(handler{logger: &logger{log: slog.New(slog.NewTextHandler(said, nil)), up: func(attributes) {}}})
+		const seconds = 100
+		for i := range 100 * seconds {
+			peer := log.With("Topic", "Peer", "Key", "192.0.2.1")
+			peer.Info("Peer Up")
+			peer.Info("received notification", "Code", i%7, "Subcode", i%5)
+			peer.Warn("Session will be reset due to malformed BGP Header")
+			time.Sleep(time.Second / 100)
+		}
+		if n, most := said.Count("level="), talkAtOnce+seconds; n < seconds || n > most {
+			t.Errorf("%d lines in %d seconds, at most %d", n, seconds, most)
+		}
+	})
+}
+
 // Who is no peer is disconnected before it said anything, and GoBGP says so in the words that we know.
 func TestConnectionsOfNobodyEndAtOnce(t *testing.T) {
 	address := netip.MustParseAddr("127.0.0.1")
