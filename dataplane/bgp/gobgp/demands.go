@@ -18,7 +18,8 @@ import (
 const (
 	demandsAtOnce = 64               // tables that a peer may ask for at once
 	demandAgain   = 10 * time.Second // and one more each time that so long has passed
-	demandsEvery  = 50 * time.Millisecond
+	demandsEvery  = 200 * time.Millisecond
+	demandsShare  = 100             // looking takes no more than one part in so many of the time: GoBGP counts its table for it
 	demandLag     = 5 * time.Minute // for which a peer that asked for more is left alone
 )
 
@@ -49,16 +50,17 @@ func (d *demand) more(counted uint64, now time.Time) bool {
 // limitDemands ends sessions with peers that ask for too much, until ctx ends.
 func (s *Speaker) limitDemands(ctx context.Context) {
 	defer close(s.limited)
-	ticker := time.NewTicker(demandsEvery)
-	defer ticker.Stop()
+	wait := demandsEvery
 	demands := map[netip.Addr]*demand{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
 		}
+		began := time.Now()
 		peers, err := s.listPeers(ctx)
+		wait = max(demandsEvery, demandsShare*time.Since(began))
 		if err != nil {
 			continue // whoever changes or asks something is told
 		}
