@@ -4,13 +4,17 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net"
 	"slices"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/pki/pkitest"
 )
 
 func named(role pki.Role, name string) Caller {
@@ -123,10 +127,20 @@ func TestChangesAreBoundedByCertificate(t *testing.T) {
 
 // Whoever may connect has frames to send: of no role it is forgotten, and of none it is more than members have.
 func TestEveryRoleHasFrames(t *testing.T) {
+	ca, from := pkitest.New(t), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 1}
 	for _, role := range pki.Roles() {
 		most := frameBudgets()[pki.Member]
-		if b := frameBudgets()[role]; b.Rate <= 0 || b.AtOnce < b.Rate || b.Rate > most.Rate || b.AtOnce > most.AtOnce {
+		b := frameBudgets()[role]
+		if b.Rate <= 0 || b.AtOnce < b.Rate || b.Rate > most.Rate || b.AtOnce > most.AtOnce {
 			t.Errorf("%s: %+v", role, b)
 		}
+		shown := ca.Source(t, pki.Request{Role: role, Name: "x1"}).Material().Certificate.Leaf
+		name, has := whoSends(tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}}, from)
+		if name != string(role)+"/x1" || has != b {
+			t.Errorf("%s counts as %s with %+v", role, name, has)
+		}
+	}
+	if name, has := whoSends(tls.ConnectionState{}, from); name != "192.0.2.7" || has != framesOfStrangers() {
+		t.Errorf("nobody counts as %s with %+v", name, has)
 	}
 }
