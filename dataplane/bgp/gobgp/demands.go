@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
+	"golang.org/x/time/rate"
 )
 
 // A peer may ask for the whole table at any time (ROUTE-REFRESH, RFC 2918). GoBGP queues a copy of it for each time that it is asked,
@@ -25,26 +26,22 @@ const (
 
 // demand is how often a peer has asked for the table.
 type demand struct {
-	counted uint64    // by GoBGP, when it was looked at last
-	spent   uint64    // of what it may ask for
-	since   time.Time // from which it counts towards the next
+	counted uint64 // by GoBGP, when it was looked at last
+	may     *rate.Limiter
+}
+
+func newDemand() *demand {
+	return &demand{may: rate.NewLimiter(rate.Every(demandAgain), demandsAtOnce)}
 }
 
 // more notes that GoBGP has counted so many, and tells whether they are too many. A peer that was made anew is counted from 0.
 func (d *demand) more(counted uint64, now time.Time) bool {
-	earned := uint64(now.Sub(d.since) / demandAgain)
-	d.since = d.since.Add(time.Duration(earned) * demandAgain)
-	d.spent -= min(d.spent, earned)
 	if counted < d.counted {
 		d.counted = 0
 	}
-	d.spent += counted - d.counted
+	asked := counted - d.counted
 	d.counted = counted
-	if d.spent <= demandsAtOnce {
-		return false
-	}
-	d.spent = demandsAtOnce // not more: it is left alone for what it asked for already
-	return true
+	return !d.may.AllowN(now, int(min(asked, demandsAtOnce+1))) // which is never allowed
 }
 
 // limitDemands ends sessions with peers that ask for too much, until ctx ends.
@@ -78,7 +75,7 @@ func (s *Speaker) limitDemands(ctx context.Context) {
 func (s *Speaker) limit(ctx context.Context, demands map[netip.Addr]*demand, a netip.Addr, p *api.Peer) {
 	now := time.Now()
 	if demands[a] == nil {
-		demands[a] = &demand{since: now}
+		demands[a] = newDemand()
 	}
 	if !demands[a].more(p.GetState().GetMessages().GetReceived().GetRefresh(), now) {
 		return

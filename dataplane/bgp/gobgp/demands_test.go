@@ -49,7 +49,7 @@ func TestNeighbourThatAsksWithoutEndLosesItsSession(t *testing.T) {
 // What a peer may ask for: some at once, and one more now and then, whatever sessions it has.
 func TestDemandsOfAPeer(t *testing.T) {
 	start := time.Unix(0, 0)
-	d := demand{since: start}
+	d := newDemand()
 	if d.more(demandsAtOnce, start) || !d.more(demandsAtOnce+1, start) {
 		t.Error("not the number that a peer may ask for at once")
 	}

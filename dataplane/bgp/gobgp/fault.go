@@ -34,7 +34,7 @@ type faults struct {
 }
 
 // notice takes in what GoBGP logs about a peer, and tells of a fault that is another one than before.
-func (f *faults) notice(event string, about attributes, log *slog.Logger, talk *talk) {
+func (f *faults) notice(event string, about attributes, log *slog.Logger, within func(slog.Level) slog.Level) {
 	address, err := netip.ParseAddr(about["Key"].String())
 	if err != nil {
 		return
@@ -64,7 +64,7 @@ func (f *faults) notice(event string, about attributes, log *slog.Logger, talk *
 	f.of[address] = now
 	f.mu.Unlock()
 	if now != before && now != (bgp.Fault{}) {
-		log.Log(context.Background(), talk.level(slog.LevelError, time.Now()), "no bgp session", "peer", address, "code", now.Code, "reason", now.Reason, "remedy", now.Remedy)
+		log.Log(context.Background(), within(slog.LevelError), "no bgp session", "peer", address, "code", now.Code, "reason", now.Reason, "remedy", now.Remedy)
 	}
 }
 

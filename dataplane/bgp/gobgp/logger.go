@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // serializeFailed is what GoBGP says, as a warning and nowhere else, when it drops an UPDATE that it cannot write.
@@ -40,11 +41,15 @@ type logger struct {
 	dropped  atomic.Uint64             // UPDATEs that GoBGP could not write
 	unsigned atomic.Uint64             // passwords that it could not set
 	nobody   atomic.Pointer[time.Time] // when a stranger's connection was passed on last; nil: never
-	talk     talk
+	talk     *rate.Limiter
 	faults   faults
 	written  func(attributes) // told of each UPDATE that GoBGP has written
 	received func(attributes) // told of each UPDATE that GoBGP is about to take in
 	up       func(attributes) // told of each peer that is up, before its session opens
+}
+
+func newLogger(log *slog.Logger) *logger {
+	return &logger{log: log, talk: rate.NewLimiter(rate.Every(talkAgain), talkAtOnce)}
 }
 
 // attributes are what a message of GoBGP is about, by its own keys.
@@ -76,12 +81,12 @@ func (l *logger) observe(level slog.Level, event string, about attributes) slog.
 	case nobodysConnection:
 		return l.ofNobody(level, time.Now())
 	}
-	l.faults.notice(event, about, l.log, &l.talk)
+	l.faults.notice(event, about, l.log, l.ofPeer)
 	switch _, ofPeer := about["Key"]; {
 	case quiet[event]:
 		return slog.LevelDebug
-	case ofPeer && level >= slog.LevelInfo:
-		return l.talk.level(level, time.Now())
+	case ofPeer:
+		return l.ofPeer(level)
 	}
 	return level
 }
@@ -93,28 +98,11 @@ const (
 	talkAgain  = time.Second
 )
 
-// talk is what was said of peers.
-type talk struct {
-	mu    sync.Mutex
-	said  int       // of what may be said
-	since time.Time // from which it counts towards the next line
-}
-
-// level is the level under which to say something of a peer now.
-func (t *talk) level(level slog.Level, now time.Time) slog.Level {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if passed := now.Sub(t.since); passed > talkAtOnce*talkAgain {
-		t.said, t.since = 0, now
-	} else {
-		more := passed / talkAgain
-		t.since = t.since.Add(more * talkAgain)
-		t.said -= min(t.said, int(more))
-	}
-	if t.said >= talkAtOnce {
+// ofPeer is the level under which to say something of a peer now.
+func (l *logger) ofPeer(level slog.Level) slog.Level {
+	if level >= slog.LevelInfo && !l.talk.Allow() {
 		return slog.LevelDebug
 	}
-	t.said++
 	return level
 }
 

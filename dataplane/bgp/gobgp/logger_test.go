@@ -18,7 +18,7 @@ import (
 func TestConnectionsOfNobodyAreSaidNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &testkit.Log{}
-		log := slog.New(handler{logger: &logger{log: slog.New(slog.NewTextHandler(said, nil))}})
+		log := slog.New(handler{logger: newLogger(slog.New(slog.NewTextHandler(said, nil)))})
 		for range 3 {
 			for range 100 {
 				log.Info(nobodysConnection)
@@ -35,7 +35,9 @@ func TestConnectionsOfNobodyAreSaidNowAndThen(t *testing.T) {
 func TestWhatPeersCauseIsSaidNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &testkit.Log{}
-		log := slog.New(handler{logger: &logger{log: slog.New(slog.NewTextHandler(said, nil)), up: func(attributes) {}}})
+		l := newLogger(slog.New(slog.NewTextHandler(said, nil)))
+		l.up = func(attributes) {}
+		log := slog.New(handler{logger: l})
 		const seconds = 100
 		for i := range 100 * seconds {
 			peer := log.With("Topic", "Peer", "Key", "192.0.2.1")

@@ -81,7 +81,7 @@ func New(c Config) (*Speaker, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	s := &Speaker{
-		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: &logger{log: c.Logger}, healed: map[netip.Addr]time.Time{},
+		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: newLogger(c.Logger), healed: map[netip.Addr]time.Time{},
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{}, refused: map[netip.Addr]int{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
