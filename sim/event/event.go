@@ -196,6 +196,23 @@ type (
 	}
 )
 
+// Certificates, in worlds in which some are revoked.
+type (
+	// Certified says what a process shows in handshakes from now on, as its machine was given it.
+	Certified struct {
+		Process string
+		Serial  string
+		Issued  int // as it says itself, seconds since 1970
+	}
+	// Barred says that a process refused a peer for its certificate, or ended what was open with it.
+	Barred struct {
+		Process string
+		Life    int
+		Peer    string
+		Serial  string
+	}
+)
+
 // Nodes.
 type (
 	// Steered is what the kernel of a node steers from now on: addresses for which rules, routes and translation are

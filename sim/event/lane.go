@@ -27,6 +27,8 @@ func (e Steered) Lane() string     { return e.Node }
 func (e Foreign) Lane() string     { return e.Where }
 func (e Acted) Lane() string       { return e.Process }
 func (e Speaking) Lane() string    { return e.Process }
+func (e Certified) Lane() string   { return e.Process }
+func (e Barred) Lane() string      { return e.Process }
 func (e Resolves) Lane() string    { return e.Node }
 func (e Programs) Lane() string    { return e.Node }
 func (e Tunnel) Lane() string      { return e.Node }

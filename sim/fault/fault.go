@@ -130,7 +130,7 @@ func All() []Kind { return slices.Clone(kinds()) }
 var kinds = sync.OnceValue(func() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
-		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(),
+		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(),
 	)
 })
 

@@ -105,7 +105,7 @@ func compose(o Options, from from) Scenario {
 	}
 	if s.older() {
 		s.Sockets = start.Sockets{}
-		s.Faults = slices.DeleteFunc(s.Faults, func(f fault.Fault) bool { k, _ := fault.Find(f.Kind); return k.Sockets })
+		s.Faults = slices.DeleteFunc(s.Faults, func(f fault.Fault) bool { k, _ := fault.Find(f.Kind); return k.Sockets || fault.Revokes(f.Kind) })
 	}
 	if !o.NoWork {
 		from("work", func(d dice.Dice) {

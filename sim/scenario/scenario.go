@@ -81,6 +81,7 @@ func (s Scenario) drivers() []string { return s.Cast().Drivers[s.Balancers:] }
 // Stage is the stage that it needs, without programs and record.
 func (s Scenario) Stage() stage.Options {
 	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments, Aggregate: s.Aggregate, Sockets: s.Sockets}
+	o.Certificates = slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return fault.Revokes(f.Kind) })
 	if s.upgrades() {
 		// Short logs have members take in snapshots that the other release wrote.
 		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}

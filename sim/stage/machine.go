@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/sim/disk"
 	"fairlead.io/fairlead/sim/event"
@@ -44,6 +45,8 @@ type machine struct {
 	process *vm.Process
 	socket  *network.Socket
 	kernel  *kernel.Kernel // nil but on nodes
+	// certificate is what its next process shows; nil where none is revoked.
+	certificate *start.Certificate
 	// segments are its links, nil where there are none.
 	segments *segment.Machine
 }
@@ -59,6 +62,28 @@ func (s *Stage) add(name string, address netip.Addr, begin func(*machine) start.
 		program: s.options.Program, release: cmp.Or(s.options.Release, start.Current), boots: 1,
 	}
 	s.Network.Alias(address.String(), name)
+	if s.options.Certificates {
+		s.Issue(name, 0)
+	}
+}
+
+// Issue gives a machine another certificate, which its processes show from the next one on. It says that it was issued now, or at another
+// time if that is later, by a clock that is right, and as whoever signs dates them back.
+func (s *Stage) Issue(name string, after int64) {
+	s.issued++
+	now := vm.Epoch.Add(s.World.Now() - pki.Backdate).Unix()
+	s.machine(name).certificate = &start.Certificate{Serial: fmt.Sprintf("%x", firstSerial+s.issued), Issued: max(now, after)}
+}
+
+// firstSerial is before all serial numbers, which have no zeros in front.
+const firstSerial = 0xa0
+
+// Certificate is the serial number of what a machine's next process shows; empty where there are none.
+func (s *Stage) Certificate(name string) string {
+	if c := s.machine(name).certificate; c != nil {
+		return c.Serial
+	}
+	return ""
 }
 
 func (s *Stage) machine(name string) *machine {
@@ -94,7 +119,7 @@ func (s *Stage) member(m *machine) start.Process {
 	return start.Process{
 		Role: role, Name: m.name, Release: m.plays(), Members: s.members, Token: "simulated", Nodes: s.named(), Mutant: s.mutant(m),
 		Debug: s.options.Debug, Address: m.address, ASN: s.asn(), Kubernetes: true, Drivers: s.drivers(), Shown: s.options.Outside > 0, Tuning: Tuning(),
-		Raft: s.options.Raft, Sockets: s.options.Sockets,
+		Raft: s.options.Raft, Sockets: s.options.Sockets, Certificate: m.certificate,
 	}
 }
 
@@ -110,7 +135,7 @@ func (s *Stage) drivers() (all []start.Outside) {
 func (s *Stage) agent(m *machine) start.Process {
 	p := start.Process{
 		Role: "agent", Name: m.name, Release: m.plays(), Members: s.members, Mutant: s.mutant(m),
-		Debug: s.options.Debug, Address: m.address, Sockets: s.options.Sockets,
+		Debug: s.options.Debug, Address: m.address, Sockets: s.options.Sockets, Certificate: m.certificate,
 	}
 	if m.segments != nil {
 		p.Segments, p.Uptime = true, m.clock.Monotonic()
@@ -138,6 +163,9 @@ func (s *Stage) Start(name string) {
 	m.life++
 	life := m.life
 	s.World.Publish(event.Started{Process: name, Life: life, Release: m.plays(), Boot: m.boot()})
+	if c := m.certificate; c != nil {
+		s.World.Publish(event.Certified{Process: name, Serial: c.Serial, Issued: int(c.Issued)})
+	}
 	// Frames arrive only while the world goes on, when the process is there.
 	m.socket = s.Network.Attach(name, func(frame []byte) { m.process.Deliver(frame) })
 	m.process = vm.Start(vm.Spec{
@@ -257,6 +285,8 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 		s.World.Publish(event.Acted{Process: m.name, Life: m.life, Revision: fsm.Revision{Epoch: fsm.Epoch(f.Epoch), Index: fsm.Index(f.Index)}})
 	case fact.Speaking:
 		s.World.Publish(event.Speaking{Process: m.name, Life: m.life, On: f.On, Why: f.Why})
+	case fact.Barred:
+		s.World.Publish(event.Barred{Process: m.name, Life: m.life, Peer: f.Peer, Serial: f.Serial})
 	case fact.Drive:
 		s.World.Publish(event.Drive{
 			Driver: f.Driver, Process: m.name, Phase: f.Phase, Action: f.Action, Balancer: f.Balancer, Address: f.Address,

@@ -47,7 +47,9 @@ type Options struct {
 	DriftPPM int        // how much clocks run wrong at most, either way
 	Release  string     // that everybody begins with; empty: the current one
 	Raft     start.Raft // of members
-	Usage    *vm.Usage  // has counted in it what processes do; optional
+	// Certificates says that machines have some, which may be revoked.
+	Certificates bool
+	Usage        *vm.Usage // has counted in it what processes do; optional
 }
 
 // Stage is everything that plays in one world.
@@ -64,6 +66,7 @@ type Stage struct {
 	balancers []*balancer.Driver
 	group     *client.Group
 	hosts     []*segment.Host
+	issued    int // certificates
 }
 
 // New builds a world in which nothing runs yet; see Raise.

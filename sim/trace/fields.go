@@ -194,6 +194,19 @@ func (c *coder) speaking(e *event.Speaking) {
 	c.text("why", &e.Why)
 }
 
+func (c *coder) certified(e *event.Certified) {
+	c.text("process", &e.Process)
+	c.text("serial", &e.Serial)
+	c.integer("issued", &e.Issued)
+}
+
+func (c *coder) barred(e *event.Barred) {
+	c.text("process", &e.Process)
+	c.integer("life", &e.Life)
+	c.text("peer", &e.Peer)
+	c.text("serial", &e.Serial)
+}
+
 func (c *coder) resolves(e *event.Resolves) {
 	c.text("node", &e.Node)
 	c.text("boot", &e.Boot)

@@ -48,6 +48,8 @@ const (
 	kindAnswers
 	kindSpares
 	kindSpeaking
+	kindCertified
+	kindBarred
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -138,6 +140,10 @@ var kinds = [...]kind{
 		`{node} has pods {pods?|none}{pods}[, and leaves alone {own}]`},
 	kindSpeaking: {"speaking", "process", false, reading((*coder).speaking),
 		`{process} {on?has a speaker|has no speaker any more}[: {why}]`},
+	kindCertified: {"certified", "process", false, reading((*coder).certified),
+		`{process} has the certificate {serial}`},
+	kindBarred: {"barred", "process", false, reading((*coder).barred),
+		`{process} refuses {peer}, whose certificate {serial} was revoked`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -260,6 +266,12 @@ func (c *coder) show(e event.Event) {
 	case event.Speaking:
 		c.begin(kindSpeaking)
 		c.speaking(&e)
+	case event.Certified:
+		c.begin(kindCertified)
+		c.certified(&e)
+	case event.Barred:
+		c.begin(kindBarred)
+		c.barred(&e)
 	case event.Object:
 		c.begin(kindObject)
 		c.object(&e)

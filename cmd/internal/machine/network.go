@@ -59,6 +59,7 @@ func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network,
 	}
 	open := &member.Network{
 		Raft: n.raft, Peers: n.peers, Endpoint: n.endpoint, Files: n.files, Admission: n.admission, Close: n.close,
+		EndStale: func() { n.endpoint.EndStale() },
 		ServeAPI: func(ctx context.Context, server *admin.Server) error { return server.Serve(ctx, n.listeners.API) },
 	}
 	if n.listeners.Health != nil {

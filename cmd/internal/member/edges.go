@@ -86,6 +86,9 @@ type Network struct {
 	// without, ServeAPI establishes callers in another way, and this member has no certificate to look after.
 	Endpoint *pki.Endpoint
 	Files    pki.Files
+	// EndStale ends connections whose other ends would be refused by now. It is called now and then, and when something was revoked.
+	// Optional: none is ended.
+	EndStale func()
 	// ServeAPI answers calls until ctx ends, and returns nil then.
 	ServeAPI func(ctx context.Context, server *admin.Server) error
 	// ServeHealth does so for the pages of package health; optional.

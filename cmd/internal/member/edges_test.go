@@ -242,7 +242,7 @@ func (w *wire) agent(name string, k steering) node.Edges {
 		Steer: func(config.Agent, *slog.Logger, prometheus.Registerer) (node.Steering, error) {
 			return k, nil
 		},
-		Connect: func(self pki.Self, address string) agent.Conn {
+		Connect: func(self pki.Self, _ pki.Revoked, address string) agent.Conn {
 			return node.Over(w.client(address, caller(pki.Agent, name, self)))
 		},
 	}

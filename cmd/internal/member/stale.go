@@ -17,8 +17,8 @@ func (m *Member) endStale(ctx context.Context) error {
 	for ctx.Err() == nil {
 		view := m.state.Read().Only(fsm.TableRevocations)
 		m.server.EndStale() // before connections: so much can be said of why
-		if m.network.Endpoint != nil {
-			m.network.Endpoint.EndStale()
+		if m.network.EndStale != nil {
+			m.network.EndStale()
 		}
 		waiting, cancel := context.WithTimeout(ctx, staleWithin)
 		_ = m.state.Wait(waiting, view, fsm.TableRevocations) // its end is the time, or that of ctx

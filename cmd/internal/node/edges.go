@@ -66,8 +66,11 @@ type Edges struct {
 	// Dial makes what opens connections to members, from which that mutual TLS is made. Optional: plain ones.
 	Dial func(config.Agent) pki.DialFunc
 	// Connect makes a way to the member whose API is at an address. Optional: without, it is mutual TLS with the
-	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it.
-	Connect func(self pki.Self, address string) agent.Conn
+	// certificate that the configuration names. Self is what the agent belongs to, as handshakes name it. Revoked tells which members
+	// are not to be dealt with; nil without EndRevoked.
+	Connect func(self pki.Self, revoked pki.Revoked, address string) agent.Conn
+	// EndRevoked ends what Connect opened to members that are revoked by now. Optional: the agent is told of revocations by nobody then.
+	EndRevoked func()
 	// Tuning is beyond what a configuration says; optional.
 	Tuning agent.Tuning
 }

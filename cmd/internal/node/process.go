@@ -47,7 +47,7 @@ type Process struct {
 	checks   *healthcheck.Checks // nil: none is answered
 	l2       Answering           // nil: nothing is answered for
 	speaking *speaking           // nil: the node announces nothing itself
-	denied   *agent.DenyList     // nil: its ways to members need no certificates
+	denied   *agent.DenyList     // nil: nobody tells it of revocations
 
 	mu   sync.Mutex
 	loop *loop // nil until the agent has a certificate
@@ -156,12 +156,16 @@ func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // openAgent makes the loop, unless there is no certificate yet: then Run gets one.
 func (p *Process) openAgent() error {
-	if p.edges.Connect != nil {
+	if p.edges.Connect != nil && p.edges.EndRevoked == nil {
 		return p.openLoop()
 	}
 	var err error
 	if p.denied, err = openDenyList(p.config.StateDir, p.log); err != nil {
 		return err
+	}
+	if p.edges.Connect != nil {
+		p.denied.OnChange(p.edges.EndRevoked)
+		return p.openLoop()
 	}
 	if _, err := os.Stat(p.config.TLS.Cert); p.config.Enrol == nil || !errors.Is(err, fs.ErrNotExist) {
 		return p.openLoop()
@@ -221,7 +225,11 @@ func (p *Process) openLoop() error {
 
 func (p *Process) newLoop(o Options) (_ *loop, err error) {
 	if p.edges.Connect != nil {
-		return openOver(o, p.edges.Connect)
+		var revoked pki.Revoked
+		if p.denied != nil {
+			revoked = heeding(p.denied)
+		}
+		return openOver(o, func(self pki.Self, address string) agent.Conn { return p.edges.Connect(self, revoked, address) })
 	}
 	o.Enrol = p.enrol()
 	if o.Files, err = pki.Files(p.config.TLS).Renewable(filepath.Join(p.config.StateDir, tlsFolder)); err != nil {

@@ -74,6 +74,9 @@ func (g *guest) agent(ctx context.Context) error {
 			return node.ProbingOver(c, checker), err
 		}
 	}
+	if g.handshakes.on() {
+		edges.EndRevoked = g.handshakes.endStale
+	}
 	p, err := node.Open(g.node(), edges, g.log)
 	if err != nil {
 		return err
@@ -99,7 +102,8 @@ func (g *guest) node() config.Agent {
 	return c
 }
 
-func (g *guest) connect(self pki.Self, address string) agent.Conn {
+func (g *guest) connect(self pki.Self, revoked pki.Revoked, address string) agent.Conn {
+	g.handshakes.revoked = revoked
 	of := func() pki.Membership {
 		m := membershipOf(self)
 		m.OrNewer = true

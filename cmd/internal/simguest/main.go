@@ -36,6 +36,7 @@ func run() error {
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	g := &guest{start: p, log: log, port: port.Open(abi.World{})}
+	g.handshakes = &handshakes{g: g}
 	ended := make(chan error, 2)
 	go func() { ended <- g.port.Run(abi.Wire()) }()
 	roles := map[string]func(context.Context) error{"member": g.member, "agent": g.agent, "recover": g.recover}
@@ -52,4 +53,6 @@ type guest struct {
 	start start.Process
 	log   *slog.Logger
 	port  *port.Port
+
+	handshakes *handshakes
 }

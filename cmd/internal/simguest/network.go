@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -73,20 +74,57 @@ type doer struct {
 // Do implements connect.HTTPClient.
 func (d doer) Do(r *http.Request) (*http.Response, error) {
 	header := http.Header{membershipHeader: {membershipText(d.of())}}
-	response, err := port.RoundTripper{Port: d.g.port, Address: d.address, Header: header}.Do(r)
+	do := d.g.do
+	if own := d.g.handshakes.own(); own != "" {
+		header.Set(certificateHeader, own)
+		do = d.g.doOver
+	}
+	response, err := do(r, port.RoundTripper{Port: d.g.port, Address: d.address, Header: header})
 	if err != nil && errors.Is(err, port.ErrRefused) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err} // surely not sent, as a real dial would say
 	}
 	return response, err
 }
 
+func (g *guest) do(r *http.Request, by port.RoundTripper) (*http.Response, error) { return by.Do(r) }
+
+// doOver does a request after a handshake, and ends it once the other end is refused.
+func (g *guest) doOver(r *http.Request, by port.RoundTripper) (*http.Response, error) {
+	machine, _, err := net.SplitHostPort(by.Address)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := g.handshakes.of(r.Context(), machine)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	over := g.handshakes.keep(machine, cert, func(why error) { end(fmt.Errorf("%w: %w", errBarred, why)) })
+	response, err := by.Do(r.WithContext(ctx))
+	if err != nil {
+		over()
+		end(nil)
+		return nil, because(ctx, err)
+	}
+	response.Body = keptBody{response.Body, ctx, func() {
+		over()
+		end(nil)
+	}}
+	return response, nil
+}
+
 // openNetwork implements member.Edges.
 func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
 	of := func() pki.Membership { return membershipOf(o.Self) }
+	g.handshakes.revoked = o.Revoked
+	if g.handshakes.on() {
+		go g.handshakes.serve() // it ends with the process
+	}
 	api, layer := g.port.Listen(start.APIPort), &raftLayer{g: g, of: of, listener: g.port.Listen(start.RaftPort)}
 	return &member.Network{
-		Raft:  transport.Over(layer),
-		Peers: admin.NewPeersOver(func(address string) *admin.Client { return g.client(of, address) }),
+		Raft:     transport.Over(layer),
+		Peers:    admin.NewPeersOver(func(address string) *admin.Client { return g.client(of, address) }),
+		EndStale: g.handshakes.endStale,
 		ServeAPI: func(ctx context.Context, server *admin.Server) error {
 			return port.Serve(ctx, api, g.callers(of, server.Handler()))
 		},
@@ -108,7 +146,25 @@ func (g *guest) callers(of func() pki.Membership, next http.Handler) http.Handle
 			}
 			caller.Membership = theirs
 		}
-		next.ServeHTTP(w, r.WithContext(admin.WithCaller(r.Context(), caller)))
+		text := r.Header.Get(certificateHeader)
+		if text == "" {
+			next.ServeHTTP(w, r.WithContext(admin.WithCaller(r.Context(), caller)))
+			return
+		}
+		machine := port.PeerFrom(r.Context())
+		cert, err := g.handshakes.judge(machine, text)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		caller.Certificate, caller.Serial = cert, pki.Serial(cert)
+		ctx, end := context.WithCancelCause(admin.WithCaller(r.Context(), caller))
+		over := g.handshakes.keep(machine, cert, func(why error) { end(fmt.Errorf("%w: %w", errBarred, why)) })
+		next.ServeHTTP(w, r.WithContext(ctx))
+		over()
+		if errors.Is(context.Cause(ctx), errBarred) {
+			panic(http.ErrAbortHandler) // nobody is there any more to answer
+		}
+		end(nil)
 	})
 }
 
@@ -150,12 +206,28 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := parseMembership(string(c.Hello()))
-		if err == nil && l.g.identity(c.Peer()).Role == pki.Member && pki.Meet(l.of(), theirs) == pki.Welcome {
-			return c, nil
+		if conn := l.admit(c); conn != nil {
+			return conn, nil
 		}
 		_ = c.Reset()
 	}
+}
+
+// admit judges who dialled; nil for who is refused.
+func (l *raftLayer) admit(c *port.Conn) net.Conn {
+	membership, shown, has := strings.Cut(string(c.Hello()), "\n")
+	theirs, err := parseMembership(membership)
+	if err != nil || l.g.identity(c.Peer()).Role != pki.Member || pki.Meet(l.of(), theirs) != pki.Welcome {
+		return nil
+	}
+	if !has {
+		return c
+	}
+	cert, err := l.g.handshakes.judge(c.Peer(), shown)
+	if err != nil {
+		return nil
+	}
+	return l.g.handshakes.keepConn(c, c.Peer(), cert)
 }
 
 // Close implements net.Listener.
@@ -172,5 +244,16 @@ func (l *raftLayer) Dial(to raft.ServerAddress, within time.Duration) (net.Conn,
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())))
+	if !l.g.handshakes.on() {
+		return l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())))
+	}
+	cert, err := l.g.handshakes.of(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())+"\n"+l.g.handshakes.own()))
+	if err != nil {
+		return nil, err
+	}
+	return l.g.handshakes.keepConn(c, host, cert), nil
 }

@@ -23,6 +23,7 @@ const (
 	KindActed                    // Acted
 	KindDrive                    // Drive
 	KindSpeaking                 // Speaking
+	KindBarred                   // Barred
 )
 
 // Fact is one of the types below.
@@ -73,6 +74,9 @@ type Speaking struct {
 	Why string
 }
 
+// Barred says that a peer was refused, or that what was open with it was ended, since its certificate was revoked.
+type Barred struct{ Peer, Serial string }
+
 // Kind implements Fact.
 func (Applied) Kind() Kind  { return KindApplied }
 func (Restored) Kind() Kind { return KindRestored }
@@ -81,6 +85,7 @@ func (Contact) Kind() Kind  { return KindContact }
 func (Acted) Kind() Kind    { return KindActed }
 func (Drive) Kind() Kind    { return KindDrive }
 func (Speaking) Kind() Kind { return KindSpeaking }
+func (Barred) Kind() Kind   { return KindBarred }
 
 // Encode gives the bytes of a fact.
 func Encode(f Fact) []byte {
@@ -114,6 +119,8 @@ func Decode(kind Kind, b []byte) (Fact, error) {
 		return plain[Drive](b)
 	case KindSpeaking:
 		return plain[Speaking](b)
+	case KindBarred:
+		return plain[Barred](b)
 	}
 	return nil, fmt.Errorf("fact of unknown kind %d", kind)
 }

@@ -23,6 +23,9 @@ const (
 // SpeakerPort is where a member takes each connection for a signal that kills its speaker's process.
 const SpeakerPort = "kill-speaker"
 
+// CertificatePort is where a member shows its certificate to whoever is about to connect.
+const CertificatePort = "certificate"
+
 // Kubernetes is the machine of the API server.
 const Kubernetes = "kubernetes"
 
@@ -91,6 +94,14 @@ type Process struct {
 
 	// Address is the machine's own.
 	Address netip.Addr `json:"address"`
+	// Certificate is what the machine shows; nil in worlds in which none is revoked.
+	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Certificate is what can be revoked of a machine's.
+type Certificate struct {
+	Serial string `json:"serial"` // lower-case hexadecimal
+	Issued int64  `json:"issued"` // as it says itself, seconds since 1970
 }
 
 // Sockets is what is served at the sockets of nodes; with any of it agents have programs there.
