@@ -31,6 +31,12 @@ import (
 // trusts what members say it should.
 func served(t *testing.T, admits config.Admission, change func(*tls.Config)) (address string, client *http.Client) {
 	t.Helper()
+	return servedCounting(t, prometheus.NewRegistry(), admits, change)
+}
+
+// servedCounting is served that counts.
+func servedCounting(t *testing.T, counts *prometheus.Registry, admits config.Admission, change func(*tls.Config)) (address string, client *http.Client) {
+	t.Helper()
 	admits.Names = []string{"lbcf-controller.kube-system.svc"}
 	ca := pkitest.New(t)
 	files := ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.11"}})
@@ -46,7 +52,7 @@ func served(t *testing.T, admits config.Admission, change func(*tls.Config)) (ad
 			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 			Admission: admits, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
 		},
-		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: counts,
 	}, l)
 	if err != nil {
 		t.Fatal(err)
