@@ -60,12 +60,23 @@ func Configure(server *http.Server, o Options) error {
 	return nil
 }
 
+// Requests bounds those of a port that speaks HTTP/1.1 alone, with TLS or without: of that the state is empty then.
+func Requests(next http.Handler, o Options) http.Handler {
+	l := &Limiter{o: o, accounts: accounts{named: map[string]*account{}}}
+	o.Metrics.prepare(o.Port)
+	return l.requests(next)
+}
+
 // requests bounds those of HTTP/1.1, of which one at a time is served of a connection.
 func (l *Limiter) requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor < 2 && r.TLS != nil {
+		if r.ProtoMajor < 2 {
+			var state tls.ConnectionState
+			if r.TLS != nil {
+				state = *r.TLS
+			}
 			remote, _ := net.ResolveTCPAddr("tcp", r.RemoteAddr) // it is one, as the server has it from the connection
-			name, budget := l.o.Who(*r.TLS, remote)
+			name, budget := l.o.Who(state, remote)
 			a := l.accounts.enter(name, budget)
 			defer l.accounts.leave(a)
 			l.wait(name, a, r.Context().Done())

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/framelimit"
 )
 
 // Check tells why something is not in order, nil if it is.
@@ -91,18 +92,40 @@ const (
 	maxHeaderBytes = 24 << 10
 )
 
-// Serve serves on a listener until ctx ends, and closes it. Its connections are bounded; counts of them are optional.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler, counts *connlimit.Metrics) error {
-	limited := connlimit.Limit(listener, connlimit.Options{Port: "health", Limits: limits(), Metrics: counts})
-	return serve(ctx, limited, &http.Server{Handler: handler})
+// Counts are those of what is turned away, and of what is read slowly. Both are optional.
+type Counts struct {
+	Connections *connlimit.Metrics
+	Requests    *framelimit.Metrics
+}
+
+// NewCounts makes those of a registry. Errors: something else has their names.
+func NewCounts(registry prometheus.Registerer) (Counts, error) {
+	connections, err := connlimit.NewMetrics(registry)
+	if err != nil {
+		return Counts{}, err
+	}
+	requests, err := framelimit.NewMetrics(registry)
+	return Counts{connections, requests}, err
+}
+
+// whoLooks is who a connection is of, and what that may ask for: some hundred times a second.
+func whoLooks(_ tls.ConnectionState, remote net.Addr) (string, framelimit.Budget) {
+	return connlimit.Source(remote), framelimit.Budget{Rate: 4000, AtOnce: 8000}
+}
+
+// Serve serves on a listener until ctx ends, and closes it. Its connections are bounded, and what a source asks for.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, counts Counts) error {
+	limited := connlimit.Limit(listener, connlimit.Options{Port: "health", Limits: limits(), Metrics: counts.Connections})
+	return serve(ctx, limited, &http.Server{Handler: framelimit.Requests(handler, framelimit.Options{Port: "health", Who: whoLooks, Metrics: counts.Requests})})
 }
 
 // ServeTLS is Serve for a port of its own, by TLS.
-func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, counts *connlimit.Metrics, secured *tls.Config) error {
+func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, counts Counts, secured *tls.Config) error {
 	secured.NextProtos = []string{"http/1.1"}
-	limited := connlimit.Limit(listener, connlimit.Options{Port: "metrics", Limits: limits(), Metrics: counts})
+	limited := connlimit.Limit(listener, connlimit.Options{Port: "metrics", Limits: limits(), Metrics: counts.Connections})
 	return serve(ctx, tls.NewListener(limited, secured), &http.Server{
-		Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // who does not trust us, and port scanners
+		Handler:  framelimit.Requests(handler, framelimit.Options{Port: "metrics", Who: whoLooks, Metrics: counts.Requests}),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // who does not trust us, and port scanners
 	})
 }
 

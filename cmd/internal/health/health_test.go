@@ -18,7 +18,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"fairlead.io/fairlead/internal/connlimit"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -30,7 +29,7 @@ func served(t *testing.T) (address string, registry *prometheus.Registry) {
 		t.Fatal(err)
 	}
 	registry = prometheus.NewRegistry()
-	counts, err := connlimit.NewMetrics(registry)
+	counts, err := NewCounts(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +208,7 @@ func TestConnectionsThatDoNothingEnd(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() {
-					ended <- Serve(ctx, listener, Handler(nil, Checks{Alive: Alive, Healthy: Alive, Ready: long}), nil)
+					ended <- Serve(ctx, listener, Handler(nil, Checks{Alive: Alive, Healthy: Alive, Ready: long}), Counts{})
 				}()
 				ours, theirs := net.Pipe()
 				gone := &closing{Conn: theirs, closed: make(chan struct{})}

@@ -64,7 +64,7 @@ func openNetwork(o member.NetworkOptions, listeners Listeners) (*member.Network,
 	}
 	if n.listeners.Health != nil {
 		open.ServeHealth = func(ctx context.Context, pages http.Handler) error {
-			return health.Serve(ctx, n.listeners.Health, pages, n.limits)
+			return health.Serve(ctx, n.listeners.Health, pages, health.Counts{Connections: n.limits, Requests: n.frames})
 		}
 	}
 	if n.listeners.metrics != nil {

@@ -29,7 +29,6 @@ import (
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/healthcheck"
 	"fairlead.io/fairlead/dataplane/steer"
-	"fairlead.io/fairlead/internal/connlimit"
 )
 
 // Process is `fairlead agent`: everything that runs on one node, open but not running until Run.
@@ -40,7 +39,7 @@ type Process struct {
 	registry *prometheus.Registry
 	lock     io.Closer    // of the state folder
 	listener net.Listener // of health, nil for none
-	limits   *connlimit.Metrics
+	limits   health.Counts
 	kernel   *kernel
 	drain    *drain.Drain // around the kernel
 	applier  agent.Applier
@@ -83,7 +82,7 @@ func (p *Process) takeLock() (err error) {
 }
 
 func (p *Process) listen() (err error) {
-	if p.limits, err = connlimit.NewMetrics(p.registry); err != nil {
+	if p.limits, err = health.NewCounts(p.registry); err != nil {
 		return err
 	}
 	if p.config.Health == "" {

@@ -16,6 +16,7 @@ import (
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/internal/connlimit"
+	"fairlead.io/fairlead/internal/framelimit"
 	"fairlead.io/fairlead/internal/smallfile"
 )
 
@@ -35,6 +36,12 @@ type ServerOptions struct {
 // limits of a driver's port. Members have a few connections each.
 func limits() connlimit.Limits {
 	return connlimit.Limits{Strangers: connlimit.Room{Total: 256, PerKey: 64}}
+}
+
+// whoCalls is who a connection is of, and what that may ask for (see framelimit.Budget): a thousand calls a second, about, which members
+// never make.
+func whoCalls(_ tls.ConnectionState, remote net.Addr) (string, framelimit.Budget) {
+	return connlimit.Source(remote), framelimit.Budget{Rate: 20_000, AtOnce: 40_000}
 }
 
 // farewell is how long calls that are under way may take once a server shall end.
@@ -76,7 +83,7 @@ func (s *Server) Close() error { return s.listener.Close() }
 // Serve serves d until ctx ends and the calls under way have been answered, which they get ten seconds for.
 func (s *Server) Serve(ctx context.Context, d Driver) error {
 	server := &http.Server{
-		Handler:           NewHandler(d, s.o.HandlerOptions),
+		Handler:           framelimit.Requests(NewHandler(d, s.o.HandlerOptions), framelimit.Options{Port: "driver", Who: whoCalls}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: webhook.MaxTimeout, WriteTimeout: 2 * webhook.MaxTimeout, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn),
 	}
