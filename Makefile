@@ -92,7 +92,7 @@ sim-ci: ## equal seeds are equal runs, and seeds 1..50 hold: make sim-ci ARGS="e
 	@$(MAKE) --no-print-directory build 1>&2
 	@hack/sim.sh $(ARGS)
 
-ATTACKS := ^(TestStrangersAtPortsHurtNobody|TestInsidersWhoFloodCostNothing|TestBytesOfANeighbourEnd.*|TestSpeakers?.*|TestWrongCertificatesAreRefused)$$
+ATTACKS := ^(TestStrangersAtPortsHurtNobody|TestDriversThatMeanHarmHurtNobody|TestInsidersWhoFloodCostNothing|TestBytesOfANeighbourEnd.*|TestSpeakers?.*|TestWrongCertificatesAreRefused)$$
 
 explore: ## look for what nobody knows yet: make explore FOR=10m
 	@hack/explore.sh $(FOR)
