@@ -12,7 +12,9 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Bounds of what nodes say of what they probe.
+// Bounds of what nodes say of what they probe. What they say counts for subjects of the record alone (see package probes), and is kept whether or
+// not the record has them: a member may lag behind what a node was told, and nodes say it once. A node that invents subjects has the place of one
+// node by that, less than 4 MiB, and it would say them again if they were forgotten.
 const (
 	maxProbed      = 4096      // places of one node, and subjects, whether or not they have any
 	maxHeldBytes   = 256 << 20 // of all nodes

@@ -137,6 +137,32 @@ func TestBalancing14ReportsAreBounded(t *testing.T) {
 	}
 }
 
+// Whatever subjects a node invents, and however often: its place is less than 4 MiB, and nothing is left of it once it says that there are none.
+func TestInventedSubjectsAreBoundedByNode(t *testing.T) {
+	t.Parallel()
+	l := newBeats(time.Now)
+	l.last["n1"] = Beat{}
+	for turn := range 3 {
+		for _, more := range []bool{false, true} { // one that is whole, and all but the end of the next one
+			m := &fairleadv1.ProbeReport{Begins: true, More: more}
+			for i := range maxProbed {
+				name := fmt.Sprintf("%0*d", maxServiceName, turn*maxProbed+i)
+				m.Services = append(m.Services, &fairleadv1.ServiceReport{Name: name, Places: []*fairleadv1.PlaceReport{{Address: []byte{10, 0, byte(i >> 8), byte(i)}}}})
+			}
+			if err := l.addProbes("n1", m, fsm.Revision{Epoch: 1, Index: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.held > 4<<20 || l.held < 3<<20 {
+			t.Errorf("turn %d: %d bytes are held", turn, l.held)
+		}
+	}
+	l.forgetProbes("n1")
+	if l.held != 0 {
+		t.Errorf("%d bytes are left", l.held)
+	}
+}
+
 // A place of a Service has no port; one of a redirect that has none is a place, too, and nobody's.
 func TestK50PlacesOfReports(t *testing.T) {
 	t.Parallel()
