@@ -85,7 +85,7 @@ func (r *s22) step(s *step) {
 		list.all[string(x.Of)+" "+x.Name] = x.Before
 	}
 	r.lists = append(r.lists, list)
-	r.weigh(s.Number)
+	r.weigh()
 }
 
 func (r *s22) hear(e event.Stamped) {
@@ -97,10 +97,10 @@ func (r *s22) hear(e event.Stamped) {
 				delete(r.known, key)
 			}
 		}
-		r.weigh(e.Number)
+		r.weigh()
 	case event.Applied, event.Restored, event.Started, event.Ended:
 		if len(r.lists) > 0 {
-			r.weigh(e.Number)
+			r.weigh()
 		}
 	case event.Wiped:
 		for key := range r.known {
@@ -118,7 +118,7 @@ func (r *s22) hear(e event.Stamped) {
 }
 
 // weigh sees whom each member has to keep out by what it has applied.
-func (r *s22) weigh(number uint64) {
+func (r *s22) weigh() {
 	for _, member := range r.topology.Members {
 		index, has := r.scene.applied[member]
 		list, listed := r.listAt(fsm.Index(index))
