@@ -48,7 +48,7 @@ type Options struct {
 	AsideTaints []string
 	// ExternalIPs is what becomes of addresses in spec.externalIPs that no AddressPolicy allows.
 	ExternalIPs ExternalIPs
-	// ClusterCIDRs are what pods and Services inside have addresses of. No Service comes to have one of them by spec.externalIPs.
+	// ClusterCIDRs are what pods and Services inside have addresses of. No Service comes to have one of them, neither by spec.externalIPs nor of a pool.
 	ClusterCIDRs []netip.Prefix
 	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
 	// a pure function. Each neighbour has an address of its own; the names may be alike.

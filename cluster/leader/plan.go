@@ -37,12 +37,14 @@ func (p *planner) run() {
 	p.planL2()
 	p.planNodeConfigs()
 	p.planNodes()
+	p.withholdFromPools()
 	p.gatherServices()
 	p.grantAddresses()
 	p.settleNodePorts()
 	p.settleClusterIPs()
 	p.settleByOthers()
 	p.explainPolicies()
+	p.explainWithheld()
 	p.emitServices()
 	p.out.Bulk = append(p.out.Bulk, p.selecting...)
 	p.planRoutes()
@@ -190,7 +192,7 @@ const (
 	WaitsForMember     = "member"      // a member has not reported that it withdrew a path
 	WaitsForRoute      = "route"       // paths may still lead there
 	WaitsForQuarantine = "quarantine"  // the record was restored and the outside is not adopted yet
-	WaitsForOverlap    = "overlap"     // two objects claim the same addresses
+	WaitsForOverlap    = "overlap"     // two objects claim the same addresses, or a pool those of the cluster
 	WaitsForNextHop    = "no-next-hop" // no node can carry the address now
 	WaitsForLiveness   = "last-hop"    // its nodes are silent, but there are no others
 	WaitsForOther      = "drain-last"  // its nodes are ones that new flows shall go past, but there are no others
@@ -198,6 +200,6 @@ const (
 	WaitsForRules      = "rules"       // no new node acknowledged the address yet
 	WaitsForMend       = "invalid"     // an object cannot be carried out as it is
 	WaitsForAggregate  = "aggregate"   // addresses are announced one by one that an advertisement wants as one
-	WaitsForPolicy     = "policy"      // an AddressPolicy does not allow what is there from before
+	WaitsForPolicy     = "policy"      // what is there from before would not be given now: by an AddressPolicy, or since it is the cluster's
 	WaitsForDrain      = "drain"       // a pool that is being emptied is not empty yet
 )

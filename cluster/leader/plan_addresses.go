@@ -306,7 +306,9 @@ func (p *planner) poolFor(s *wish, a netip.Addr) (fsm.PoolName, bool) {
 		return "", p.allowsExternal(s, a)
 	}
 	pool := p.poolWith(a)
-	switch {
+	switch whose := p.ofCluster(a); {
+	case whose != "" && !slices.Contains(s.seen.Shown, a):
+		s.wait(PendingInvalid, fmt.Sprintf("%s is %s; ask for another one", a, whose))
 	case pool == nil || !pool.shown:
 		s.wait(PendingOutside, fmt.Sprintf("%s is in no IPAddressPool; add it to one, or ask for an address of a pool", a))
 	case s.seen.Extras().Pool != "" && pool.name != fsm.PoolName(s.seen.Extras().Pool):

@@ -45,7 +45,7 @@ func (p *planner) takeBack(s *wish, needs []need) {
 		}
 		c := p.newClaim(s, h.Address, pool.name)
 		c.from = FromReturning
-		if _, _, lingers := p.lingering(c); lingers || p.overQuota(c) {
+		if _, _, lingers := p.lingering(c); lingers || p.overQuota(c) || p.ofCluster(h.Address) != "" {
 			continue
 		}
 		if p.conflict(c) == nil && p.leaving(c) == nil && meet(needs, h.Address) {
@@ -100,7 +100,7 @@ func (p *planner) givesTo(pool *poolPlan, s *wish, f world.Family) bool {
 
 // taken tells whether anybody has an address, in the record or in this plan, or is reached by it.
 func (p *planner) taken(a netip.Addr) bool {
-	return p.isReached(a) || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0
+	return p.isReached(a) || len(p.claims[a]) > 0 || len(p.ownersOf[a]) > 0 || p.ofCluster(a) != ""
 }
 
 func (p *planner) explainUnmet(s *wish, f world.Family) {
@@ -124,7 +124,7 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 	case candidates && closing != "":
 		s.wait(PendingPort, closing)
 	case candidates:
-		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s%s; add addresses to a pool, or delete Services", s.id, what, p.sayUnshared(s, f)))
+		s.wait(PendingExhausted, fmt.Sprintf("every pool that Service %s may use has run out of %s%s%s; add addresses to a pool, or delete Services", s.id, what, p.sayUnshared(s, f), p.sayWithheld(s, f)))
 	case drained >= 0:
 		s.wait(PendingNoPool, fmt.Sprintf("pool %s, which may give %s to Service %s, is being emptied; add addresses to another pool, or end its drain", p.pools[drained].name, what, s.id))
 	case s.seen.Extras().Pool != "":

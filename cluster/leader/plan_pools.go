@@ -26,6 +26,7 @@ type poolPlan struct {
 	priority  int
 	terms     *world.Pool  // whom it is for; nil for a pool that no source shows
 	next      []netip.Addr // per range, where the search for a free address goes on
+	withheld  []withheld   // what it does not give out, since the cluster itself has addresses of it
 }
 
 func (pool *poolPlan) contains(a netip.Addr) bool {
@@ -217,6 +218,10 @@ func (pool *poolPlan) lowestFree(family world.Family, taken func(netip.Addr) boo
 		}
 		for a := pool.next[i]; a.IsValid() && r.Contains(a); a = a.Next() {
 			pool.next[i] = a
+			if w := pool.withholds(a); w != nil {
+				a = world.RangeOf(w.prefix).To
+				continue
+			}
 			if !taken(a) && !pool.avoids(a) {
 				return a, true
 			}

@@ -10,7 +10,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// reserved is what the cluster itself is reached by: no Service comes to have such an address by naming it.
+// reserved is what the cluster itself is reached by: no Service comes to have such an address, be it that it names it or that a pool has it.
 type reserved struct {
 	addresses map[netip.Addr]string   // whose each is, as the end of "it is"
 	prefixes  map[netip.Prefix]string // likewise
@@ -20,7 +20,7 @@ type reserved struct {
 // kubernetesService is the one by which pods reach the API server.
 func kubernetesService() world.ID { return world.ID{Namespace: "default", Name: "kubernetes"} }
 
-// ofCluster tells whose of the cluster itself an address is that a Service names in spec.externalIPs, as the end of "it is"; empty if nobody's.
+// ofCluster tells whose of the cluster itself an address is that a Service names, or that a pool has, as the end of "it is"; empty if nobody's.
 func (p *planner) ofCluster(a netip.Addr) string {
 	if p.reserved == nil {
 		p.reserved = p.gatherReserved()
@@ -42,16 +42,8 @@ func (p *planner) ofCluster(a netip.Addr) string {
 // those of the API server: whoever may write a slice could keep addresses from others.
 func (p *planner) gatherReserved() *reserved {
 	r := &reserved{addresses: map[netip.Addr]string{}, prefixes: map[netip.Prefix]string{}}
-	for _, prefix := range p.in.Options.ClusterCIDRs {
-		r.reserve(prefix, "in "+prefix.String()+" of clusterCIDRs")
-	}
-	for _, prefix := range p.in.ServiceCIDRs {
-		r.reserve(prefix, "in "+prefix.String()+", of which Services have ClusterIPs (ServiceCIDR)")
-	}
-	for _, n := range p.seen.nodes {
-		for _, prefix := range n.PodCIDRs {
-			r.reserve(prefix, "in "+prefix.String()+", of which pods of node "+n.Name+" have addresses")
-		}
+	for prefix, whose := range p.clusterPrefixes {
+		r.reserve(prefix, "in "+prefix.String()+whose())
 	}
 	p.reserveClusterIPs(r)
 	for _, slice := range p.seen.slicesOf(kubernetesService()) {
@@ -77,7 +69,28 @@ func (p *planner) gatherReserved() *reserved {
 	return r
 }
 
-// reserveClusterIPs looks for those addresses alone that a Service names: of ClusterIPs there are very many.
+// clusterPrefixes yields what pods and Services have addresses of inside the cluster, and how that is said behind the prefix.
+func (p *planner) clusterPrefixes(yield func(prefix netip.Prefix, whose func() string) bool) {
+	for _, prefix := range p.in.Options.ClusterCIDRs {
+		if !yield(prefix.Masked(), func() string { return " of clusterCIDRs" }) {
+			return
+		}
+	}
+	for _, prefix := range p.in.ServiceCIDRs {
+		if !yield(prefix.Masked(), func() string { return ", of which Services have ClusterIPs (ServiceCIDR)" }) {
+			return
+		}
+	}
+	for _, n := range p.seen.nodes {
+		for _, prefix := range n.PodCIDRs {
+			if !yield(prefix.Masked(), func() string { return ", of which pods of node " + n.Name + " have addresses" }) {
+				return
+			}
+		}
+	}
+}
+
+// reserveClusterIPs looks for those addresses alone that a Service names, or a pool has: of ClusterIPs there are very many.
 func (p *planner) reserveClusterIPs(r *reserved) {
 	named := map[netip.Addr]bool{}
 	for _, s := range p.services {
@@ -87,7 +100,7 @@ func (p *planner) reserveClusterIPs(r *reserved) {
 	}
 	for _, w := range p.seen.services {
 		for _, a := range w.ClusterIPs {
-			if named[a] {
+			if named[a] || p.poolWith(a) != nil {
 				r.addresses[a] = "the ClusterIP of Service " + w.ID.String()
 			}
 		}
@@ -95,7 +108,6 @@ func (p *planner) reserveClusterIPs(r *reserved) {
 }
 
 func (r *reserved) reserve(prefix netip.Prefix, whose string) {
-	prefix = prefix.Masked()
 	r.prefixes[prefix] = whose
 	if bits := prefix.Bits(); !slices.Contains(r.bits, bits) {
 		r.bits = append(r.bits, bits)

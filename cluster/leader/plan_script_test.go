@@ -316,7 +316,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 cluster=A,A policy=P health=PORT local inside-local all not-ready foreign deleting headless uid=U
 //	endpoints web [at=PORT] n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
-//	node n1 A... [external=A] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
+//	node n1 A... [external=A] [pods=PREFIX,...] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N port=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
@@ -568,6 +568,9 @@ func scriptNode(t failer, meta world.Meta, keys map[string]string, words []strin
 	}
 	if zone := keys["zone"]; zone != "" {
 		n.Labels = []world.KV{{Key: labelZone, Value: zone}}
+	}
+	for _, text := range split(keys["pods"]) {
+		n.PodCIDRs = append(n.PodCIDRs, netip.MustParsePrefix(text))
 	}
 	for _, a := range addresses(keys["external"]) {
 		n.Addresses = append(n.Addresses, world.NodeAddress{Type: world.ExternalIP, Address: a})

@@ -158,7 +158,7 @@ func (p *planner) hasPort(a netip.Addr, port fsm.Port) bool {
 func (p *planner) join(s *wish, a netip.Addr, pool *poolPlan) *claim {
 	c := p.newClaim(s, a, pool.name)
 	c.from = FromShared
-	if pool.avoids(a) || p.isReached(a) || p.conflict(c) != nil || p.leaving(c) != nil || p.overQuota(c) {
+	if pool.avoids(a) || p.isReached(a) || p.ofCluster(a) != "" || p.conflict(c) != nil || p.leaving(c) != nil || p.overQuota(c) {
 		return nil
 	}
 	for _, port := range c.ports {

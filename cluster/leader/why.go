@@ -86,8 +86,8 @@ func (x *Explained) WhoseAddress(a netip.Addr) string {
 	if node, ok := x.p.nodeWith[a]; ok {
 		return "it is the address of node " + string(node)
 	}
-	if peer, ok := x.p.peerWith[a]; ok {
-		return "it is the address of BGP peer " + string(peer)
+	if whose := x.p.ofCluster(a); whose != "" {
+		return "it is " + whose
 	}
 	if pool := x.p.poolWith(a); pool != nil {
 		return "it is free, in pool " + string(pool.name)

@@ -91,6 +91,16 @@ type Range struct {
 	To   netip.Addr
 }
 
+// RangeOf are the addresses of a prefix.
+func RangeOf(p netip.Prefix) Range {
+	last := p.Addr().AsSlice()
+	for bit := p.Bits(); bit < len(last)*8; bit++ {
+		last[bit/8] |= 0x80 >> (bit % 8)
+	}
+	to, _ := netip.AddrFromSlice(last)
+	return Range{From: p.Masked().Addr(), To: to}
+}
+
 // Contains tells whether a lies in the range.
 func (r Range) Contains(a netip.Addr) bool {
 	return a.BitLen() == r.From.BitLen() && r.From.Compare(a) <= 0 && a.Compare(r.To) <= 0

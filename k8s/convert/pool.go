@@ -138,7 +138,7 @@ func (r *report) span(field, text string) (world.Range, bool) {
 		if !ok {
 			return world.Range{}, false
 		}
-		return world.Range{From: p.Addr(), To: lastOf(p)}, true
+		return world.RangeOf(p), true
 	}
 	first, ok := r.address(field, from)
 	if !ok {
@@ -169,15 +169,6 @@ func (r *report) routable(field string, out world.Range) (world.Range, bool) {
 		}
 	}
 	return out, true
-}
-
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
 }
 
 // Overlaps names the pools of a sorted list that have addresses of an earlier pool.

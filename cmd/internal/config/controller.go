@@ -51,9 +51,9 @@ type Controller struct {
 	// ExternalIPs is what becomes of an address in spec.externalIPs that no AddressPolicy allows: ExternalIPsDeny or ExternalIPsWarn; empty
 	// means deny. It must be equal on all members.
 	ExternalIPs string `yaml:"externalIPs"`
-	// ClusterCIDRs are what pods and Services have addresses of inside the cluster: no Service comes to have one of those by
-	// spec.externalIPs, whatever AddressPolicies allow. ClusterIPs and what Nodes say of their pods are known without. It must be equal on
-	// all members.
+	// ClusterCIDRs are what pods and Services have addresses of inside the cluster: no Service comes to have one of those, neither by
+	// spec.externalIPs, whatever AddressPolicies allow, nor of a pool. ClusterIPs and what Nodes say of their pods are known without. It must
+	// be equal on all members.
 	ClusterCIDRs []netip.Prefix `yaml:"clusterCIDRs"`
 	// NodePorts has the record hold every Service with node ports, so that agents with nodePortAddresses can serve those; it must be
 	// equal on all members.
