@@ -156,12 +156,17 @@ const MaxItems = 1024
 // EncodeEntry gives the bytes of a log entry. It fails on more than MaxItems proposals, on a command that is not Fit, and with ErrTooLarge
 // on more than MaxEntry bytes.
 func EncodeEntry(epoch Epoch, proposals []Proposal) ([]byte, error) {
+	return encodeEntry(epoch, proposals, func(Command) func(string) bool { return nil })
+}
+
+// encodeEntry is EncodeEntry, but texts of a command that are known may be of any length.
+func encodeEntry(epoch Epoch, proposals []Proposal, known func(Command) func(text string) bool) ([]byte, error) {
 	if len(proposals) > MaxItems {
 		return nil, fmt.Errorf("encode entry: %d commands, at most %d fit", len(proposals), MaxItems)
 	}
 	e := Entry{Epoch: epoch}
 	for i := range proposals {
-		item, err := proposals[i].item()
+		item, err := proposals[i].item(known(proposals[i].Command))
 		if err != nil {
 			return nil, err
 		}

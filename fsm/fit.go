@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of what is put into the log, in bytes. They are held where something is proposed, never by Apply: what an earlier release put
-// into a log stays what it was.
+// into a log stays what it was, and may be named again (View.Fit).
 const (
 	// MaxCommand is how long one command may be: room for a hold of a hundred thousand objects, or a Service of as many endpoints.
 	MaxCommand = 8 << 20
@@ -32,22 +32,28 @@ var ErrTooLarge = errors.New("more than one log entry may hold; propose fewer at
 
 // Fit tells whether a log entry can hold a proposal, and how many bytes that takes. Its error says which field is in the way: a text that is
 // not UTF-8 or longer than its field allows, more than MaxCommand, or whatever encoding it panics with.
-func Fit(p Proposal) (bytes int, err error) {
+func Fit(p Proposal) (bytes int, err error) { return p.fit(nil) }
+
+// fit is Fit, but texts that are known may be of any length.
+func (p *Proposal) fit(known func(text string) bool) (bytes int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("encode %T: panic: %v", p.Command, v)
 		}
 	}()
-	item, err := p.item()
+	item, err := p.item(known)
 	return len(item.Body) + len(item.Actor) + len(item.Reason) + itemOverhead, err
 }
+
+// FitAddress tells whether an entry can hold an address: its zone, if any, is UTF-8 and no longer than names of interfaces are.
+func FitAddress(a netip.Addr) bool { return a.Zone() == "" || wire.Check(&HopSpec{Address: a}) == nil }
 
 // itemOverhead is more than what an item takes beside its texts.
 const itemOverhead = 64
 
 // item is a proposal as an entry has it.
-func (p *Proposal) item() (Item, error) {
-	if err := wire.Check(p.Command); err != nil {
+func (p *Proposal) item(known func(text string) bool) (Item, error) {
+	if err := wire.CheckBut(p.Command, known); err != nil {
 		return Item{}, fmt.Errorf("encode %T: %w", p.Command, err)
 	}
 	body, err := wire.Append(nil, p.Command)

@@ -155,6 +155,7 @@ func runs[T any, K comparable](list []T, key func(T) K, compare func(a, b K) int
 
 // propose adds a command that may wait its turn.
 func (p *planner) propose(reason string, c fsm.Command) {
+	mend(c)
 	p.out.Bulk = append(p.out.Bulk, p.proposal(reason, c))
 }
 

@@ -45,7 +45,7 @@ func Try(t T, s *fsm.State, c fsm.Command) fsm.Outcome {
 func Commit(t T, s *fsm.State, proposals ...fsm.Proposal) []fsm.Outcome {
 	t.Helper()
 	_, epoch, _ := s.Identity()
-	data, err := fsm.EncodeEntry(epoch, proposals)
+	data, err := s.Read().EncodeEntry(epoch, proposals)
 	if err != nil {
 		t.Fatalf("encode an entry: %v", err)
 	}

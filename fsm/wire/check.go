@@ -15,11 +15,20 @@ const MaxText = 64 << 10
 // maxZone bounds the zone of an address, bytes. Names of interfaces are shorter.
 const maxZone = 64
 
-// checkFunc tells what is unfit about the value at p, whose texts may have so many bytes.
-type checkFunc func(p unsafe.Pointer, most, depth int) *Error
+// checkFunc tells what is unfit about the value at p.
+type checkFunc func(p unsafe.Pointer, c checking) *Error
+
+// checking is what a check goes by on its way through a value.
+type checking struct {
+	most, depth int               // of the texts at hand, in bytes; of the value at hand
+	known       func(string) bool // texts that may be longer; optional
+}
 
 // Check tells whether v, a struct or better a pointer to one, is fit to be encoded for the first time: see Type.Check.
-func Check(v any) error {
+func Check(v any) error { return CheckBut(v, nil) }
+
+// CheckBut is Check, but texts that are known may be of any length.
+func CheckBut(v any, known func(text string) bool) error {
 	goType := reflect.TypeOf(v)
 	if goType == nil {
 		return &Error{Path: "nil", Why: "not a struct"}
@@ -31,7 +40,7 @@ func Check(v any) error {
 	if err != nil {
 		return err
 	}
-	return t.Check(v)
+	return t.check(v, known)
 }
 
 // Check tells whether v, a T or better a *T, is fit to be encoded for the first time. Texts are UTF-8, and so are zones of addresses; none
@@ -39,10 +48,12 @@ func Check(v any) error {
 //
 // It is for whoever takes values from outside. Append and Decode hold no bound of a text: what an earlier release took in stays readable,
 // whatever this one thinks of it, and bounds may change.
-func (t *Type) Check(v any) error {
+func (t *Type) Check(v any) error { return t.check(v, nil) }
+
+func (t *Type) check(v any, known func(string) bool) error {
 	p, err := t.root.pointerTo(v)
 	if err == nil {
-		err = t.root.check(p, 1)
+		err = t.root.check(p, checking{depth: 1, known: known})
 		if err != nil {
 			err = err.within(nameOf(t.root.goType))
 		}
@@ -53,8 +64,8 @@ func (t *Type) Check(v any) error {
 	return nil
 }
 
-func (m *message) check(p unsafe.Pointer, depth int) *Error {
-	if depth > MaxDepth {
+func (m *message) check(p unsafe.Pointer, c checking) *Error {
+	if c.depth > MaxDepth {
 		return tooDeep()
 	}
 	for i := range m.fields {
@@ -66,27 +77,28 @@ func (m *message) check(p unsafe.Pointer, depth int) *Error {
 		if at == nil {
 			continue
 		}
-		if err := f.check(at, f.most, depth); err != nil {
+		c.most = f.most
+		if err := f.check(at, c); err != nil {
 			return err.within(f.name)
 		}
 	}
 	return nil
 }
 
-func checkText(p unsafe.Pointer, most, _ int) *Error {
+func checkText(p unsafe.Pointer, c checking) *Error {
 	s := *(*string)(p)
 	switch {
-	case len(s) > most:
-		return tooLong(len(s), most)
+	case len(s) > c.most && (c.known == nil || !c.known(s)):
+		return tooLong(len(s), c.most)
 	case !utf8.ValidString(s):
 		return notUTF8()
 	}
 	return nil
 }
 
-func checkBytes(p unsafe.Pointer, most, _ int) *Error {
-	if n := len(*(*[]byte)(p)); n > most {
-		return tooLong(n, most)
+func checkBytes(p unsafe.Pointer, c checking) *Error {
+	if n := len(*(*[]byte)(p)); n > c.most {
+		return tooLong(n, c.most)
 	}
 	return nil
 }
@@ -98,13 +110,13 @@ func checkEach(one checkFunc, size uintptr) checkFunc {
 	if one == nil {
 		return nil
 	}
-	return func(p unsafe.Pointer, most, depth int) *Error {
+	return func(p unsafe.Pointer, c checking) *Error {
 		s := (*slice)(p)
 		if s.len > MaxElements {
 			return tooMany(s.len)
 		}
 		for i := range s.len {
-			if err := one(s.at(i, size), most, depth); err != nil {
+			if err := one(s.at(i, size), c); err != nil {
 				return err.within(index(i))
 			}
 		}

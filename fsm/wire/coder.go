@@ -125,7 +125,10 @@ func structCoder(m *message) *coder {
 			}
 			return n, err
 		},
-		check: func(p unsafe.Pointer, _, depth int) *Error { return m.check(p, depth+1) },
+		check: func(p unsafe.Pointer, c checking) *Error {
+			c.depth++
+			return m.check(p, c)
+		},
 	}
 }
 
@@ -149,12 +152,12 @@ func pointerCoder(m *message) *coder {
 			*(*unsafe.Pointer)(p) = to
 			return target.decode(in, to, depth)
 		},
-		check: func(p unsafe.Pointer, most, depth int) *Error {
+		check: func(p unsafe.Pointer, c checking) *Error {
 			to := *(*unsafe.Pointer)(p)
 			if to == nil {
 				return nil
 			}
-			return target.check(to, most, depth)
+			return target.check(to, c)
 		},
 	}
 }

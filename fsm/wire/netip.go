@@ -35,9 +35,9 @@ func addrCoder() *coder {
 			*(*netip.Addr)(p) = a
 			return n, nil
 		},
-		check: func(p unsafe.Pointer, _, _ int) *Error {
+		check: func(p unsafe.Pointer, _ checking) *Error {
 			zone := (*netip.Addr)(p).Zone()
-			if err := checkText(unsafe.Pointer(&zone), maxZone, 0); err != nil {
+			if err := checkText(unsafe.Pointer(&zone), checking{most: maxZone}); err != nil {
 				return fault("the zone of an address: %s", err.Why)
 			}
 			return nil

@@ -159,10 +159,10 @@ func (m *Member) openNode() (err error) {
 		Stores: m.folder.Stores(), Path: m.folder.Path(), Transport: m.network.Raft,
 		Machine:    m.machine(),
 		NewMachine: func() cluster.Machine { return cluster.Record{State: fsm.New()} },
-		Fit:        fsm.Fit,
+		Fit:        func(p cluster.Proposal) (int, error) { return m.state.Read().Fit(p) },
 		Encode: func(ps []cluster.Proposal) ([]byte, error) {
 			_, epoch, _ := m.state.Identity()
-			return fsm.EncodeEntry(epoch, ps)
+			return m.state.Read().EncodeEntry(epoch, ps)
 		},
 		Opening: m.opening,
 		Renew:   renewAfter(m.state, "restore"),
