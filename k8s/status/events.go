@@ -11,6 +11,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/keep"
 )
 
@@ -49,7 +50,7 @@ func (t *telling) event(instance string, now time.Time) *eventsv1.Event {
 			Namespace: about.Namespace, Name: fmt.Sprintf("%s.%016x", about.Name[:min(len(about.Name), longestName)], h.Sum64()),
 		},
 		EventTime: metav1.NewMicroTime(now), ReportingController: controllerName, ReportingInstance: instance,
-		Action: action(t.reason), Reason: t.reason, Regarding: about, Note: t.note[:min(len(t.note), longestNote)], Type: corev1.EventTypeNormal,
+		Action: action(t.reason), Reason: t.reason, Regarding: about, Note: fsm.Text(t.note, longestNote), Type: corev1.EventTypeNormal,
 	}
 	if t.warning {
 		e.Type = corev1.EventTypeWarning

@@ -169,9 +169,17 @@ func (r *run) notice(id fsm.ServiceID, now time.Time) {
 		if w.told = recall(&s, seen); !r.c.Options.ours(seen) {
 			w.told.addresses = s.addresses // no condition says what was told: what is well is not told again
 		}
+	} else if w.told == nil && f == nil && r.unread(id, seen) {
+		w.told = &story{uid: seen.UID}
 	}
 	r.writes.Add(id, now)
 	r.tales.Add(id, now.Add(r.c.Timing.Settle))
+}
+
+// unread tells of a Service that is ours to serve, and has something that cannot be used as it is written: it may never come into the record for
+// that, and its author is to hear of it all the same.
+func (r *run) unread(id fsm.ServiceID, seen *Seen) bool {
+	return seen != nil && len(r.misread[id]) > 0 && r.c.Options.ours(seen)
 }
 
 // facts gives what the record holds of a Service that is there; nil for others. Events tell of all that it holds: also of those that
@@ -199,13 +207,14 @@ func (r *run) tellAll(now time.Time) {
 
 func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	f, seen := r.facts(id)
+	misread := f != nil || r.unread(id, seen)
 	if seen != nil && seen.UID != w.told.uid { // another life under the same name
 		gone := storyOf(nil, r.why, w.told)
 		r.announce(tell(id, w.told, &gone), &w.events, now)
 		w.told = &story{uid: seen.UID}
 	}
 	next := storyOf(f, r.why, w.told)
-	if f != nil {
+	if misread {
 		next.problems = r.misread[id]
 	}
 	lacking := next.lacking()
@@ -221,7 +230,7 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	}
 	r.announce(tell(id, w.told, &next), &w.events, now)
 	w.told = &next
-	if f == nil {
+	if f == nil && !misread {
 		w.told = nil
 	}
 	r.forget(id, w)

@@ -592,3 +592,23 @@ func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A Service that cannot be taken into the record, as for an annotation that is not UTF-8, has an Event all the same, once, whose note is as long as
+// API servers take and whole characters. One that is not ours to serve has none.
+func TestAServiceThatIsNotTakenInIsTold(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		s.misread(map[fsm.ServiceID][]string{"default/web": {"x" + strings.Repeat("é", longestNote)}, "default/other": {"it is not there"}})
+		pass(5 * time.Second)
+		s.stop()
+		s.lead()
+		pass(5 * time.Minute)
+		if n := s.c.told(EventNotAsWritten); n != 1 {
+			t.Fatalf("%d Events, want one: %v", n, s.c.events)
+		}
+		for _, e := range s.c.events {
+			if e.Regarding.Name != "web" || e.Note != "x"+strings.Repeat("é", longestNote/2-1) {
+				t.Errorf("told on %s: %q", e.Regarding.Name, e.Note)
+			}
+		}
+	})
+}
