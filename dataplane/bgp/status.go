@@ -28,6 +28,7 @@ type PeerStatus struct {
 	HoldTime    time.Duration // negotiated
 	Announced   int           // paths that it is sent
 	Refused     int           // paths that it sent in this session, or the last one, each as often as it sent it: we learn none
+	Demanding   int           // sessions that were closed since it asked for all paths again and again
 	UpdatesSent uint64
 	Demoted     bool
 	Fault       Fault // why there is no session, as far as that is known

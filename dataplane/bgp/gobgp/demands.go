@@ -97,6 +97,7 @@ func (s *Speaker) limit(ctx context.Context, demands map[netip.Addr]*demand, a n
 func (s *Speaker) endDemanding(a netip.Addr) *session {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
+	s.demanding[a]++
 	session := s.sessions[a]
 	if session != nil {
 		session.demanding = true

@@ -60,3 +60,18 @@ func TestDemandsOfAPeer(t *testing.T) {
 		t.Error("not one more for each time that passed")
 	}
 }
+
+// Sessions that were closed for what a peer asked for are counted, and shown with the peer.
+func TestSessionsClosedForDemandsAreCounted(t *testing.T) {
+	parallel(t)
+	s := dialler(t, 0)
+	evil, kind := hostile.Listen(t, addr("127.0.0.1")), hostile.Listen(t, addr("127.3.0.1"))
+	if err := s.Apply(t.Context(), bgp.Desired{Peers: []bgp.Peer{evil.Peer(), kind.Peer()}}); err != nil {
+		t.Fatal(err)
+	}
+	s.endDemanding(evil.Peer().Address)
+	peers, err := s.Peers(t.Context())
+	if err != nil || len(peers) != 2 || peers[0].Demanding != 1 || peers[1].Demanding != 0 {
+		t.Errorf("peers are %+v: %v", peers, err)
+	}
+}

@@ -101,6 +101,7 @@ func (s *Speaker) forget(a netip.Addr) {
 	delete(s.without, a)
 	delete(s.queues, a)
 	delete(s.refused, a)
+	delete(s.demanding, a)
 	if s.unnumbered[a.WithZone("")] == a {
 		delete(s.unnumbered, a.WithZone(""))
 	}

@@ -68,6 +68,7 @@ type Speaker struct {
 	sessionsMu sync.Mutex
 	sessions   map[netip.Addr]*session // open ones; GoBGP tells their ports only when they open
 	refused    map[netip.Addr]int      // paths that peers sent on them
+	demanding  map[netip.Addr]int      // sessions that were closed for what peers asked for
 	queues     map[netip.Addr]*queue   // of the sessions that opened or are opening last
 	opened     uint64                  // sessions so far
 	keeping    bgp.Keeping
@@ -82,7 +83,7 @@ func New(c Config) (*Speaker, error) {
 	}
 	s := &Speaker{
 		asn: c.ASN, port: c.ListenPort, atOnce: readBackAtOnce, logger: newLogger(c.Logger), healed: map[netip.Addr]time.Time{},
-		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{}, refused: map[netip.Addr]int{},
+		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{}, refused: map[netip.Addr]int{}, demanding: map[netip.Addr]int{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
 	s.openings.since = map[netip.Addr]time.Time{}

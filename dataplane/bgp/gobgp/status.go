@@ -48,7 +48,7 @@ func (s *Speaker) status(p *api.Peer, demoted []netip.Addr) bgp.PeerStatus {
 	}
 	timers := p.GetTimers().GetState()
 	s.sessionsMu.Lock()
-	out.Refused = s.refused[address]
+	out.Refused, out.Demanding = s.refused[address], s.demanding[address]
 	s.sessionsMu.Unlock()
 	if !out.Established {
 		if t := timers.GetDowntime(); t != nil {

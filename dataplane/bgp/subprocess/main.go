@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"fairlead.io/fairlead/dataplane/bgp/gobgp"
@@ -45,11 +46,16 @@ func Main() int {
 			ASN: s.ASN, RouterID: s.RouterID, ListenPort: s.ListenPort, ListenAddrs: s.ListenAddrs, Management: s.Management, Logger: log,
 		})
 	}
-	if err := supervisor.Serve(conn, open); err != nil {
+	if err := supervisor.Serve(conn, open, limitMemory(debug.SetMemoryLimit(-1))); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", Command, err)
 		return 1
 	}
 	return 0
+}
+
+// limitMemory has this process collect its garbage before it has so much memory, or what GOMEMLIMIT says, if that is less.
+func limitMemory(most int64) func(bytes uint64) {
+	return func(bytes uint64) { debug.SetMemoryLimit(int64(min(bytes, uint64(most)))) }
 }
 
 // debugVariable of the environment has a child log what its parent's log takes down to debug.

@@ -15,15 +15,22 @@ type former map[netip.Addr]time.Time // until when
 
 // lost notes the peers of a child that ended.
 func (f *former) lost(desired *bgp.Desired, now time.Time) {
-	if *f == nil {
-		*f = former{}
-	}
 	if desired == nil {
 		return
 	}
 	for _, p := range desired.Peers {
-		p = p.Normal(0)
-		(*f)[p.Address] = now.Add(p.Keeps())
+		f.met(p, now)
+	}
+}
+
+// met notes a peer that may keep what it was told until now, also by an earlier run.
+func (f *former) met(p bgp.Peer, now time.Time) {
+	if *f == nil {
+		*f = former{}
+	}
+	p = p.Normal(0)
+	if until := now.Add(p.Keeps()); until.After((*f)[p.Address]) {
+		(*f)[p.Address] = until
 	}
 }
 

@@ -19,6 +19,9 @@ func mayHave(desired *bgp.Desired) uint64 {
 	return memoryAtLeast + memoryPerPath*uint64(desired.Paths.Len())*uint64(1+len(desired.Peers))
 }
 
+// mayUse is up to how many bytes a child lets garbage lie: below what it may have, so that it collects before it is ended.
+func mayUse(desired *bgp.Desired) uint64 { return mayHave(desired) / 8 * 7 }
+
 // fence ends the child if it has more memory than it may. The caller has the turn.
 func (s *Speaker) fence() {
 	if s.child == nil {

@@ -14,6 +14,9 @@ func TestAChildWithTooMuchMemoryIsEnded(t *testing.T) {
 		d := desired(1, 2)
 		apply(t, s, d, nil)
 		first := w.last()
+		if limit := first.limit.Load(); limit < mayHave(&d)/4*3 || limit >= mayHave(&d) {
+			t.Errorf("it collects garbage at %d bytes, and may have %d", limit, mayHave(&d))
+		}
 		first.has.Store(mayHave(&d))
 		time.Sleep(3 * wordEvery)
 		synctest.Wait()

@@ -24,6 +24,7 @@ type request struct {
 	Start    Settings
 	Announce announcement
 	Longer   time.Duration // of Mend
+	Memory   uint64        // in bytes, of which the child is to make do from now on; 0: no other than before
 }
 
 // verb is what a request asks for.

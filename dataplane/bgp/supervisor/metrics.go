@@ -17,12 +17,14 @@ var (
 	descRefused   = prometheus.NewDesc("fairlead_bgp_refused_paths", "Paths that a peer sent and that are ignored.", []string{"peer", "address"}, nil)
 	descFault     = prometheus.NewDesc("fairlead_bgp_session_fault", "1 while there is no session with a peer and the reason is known.", []string{"peer", "address", "reason"}, nil)
 	descKept      = prometheus.NewDesc("fairlead_bgp_long_lived", "1 if the peer keeps a lost member's paths as a last resort (RFC 9494).", []string{"peer", "address"}, nil)
+	descHeldBack  = prometheus.NewDesc("fairlead_bgp_peers_held_back_total", "Times that a peer was held back since the BGP speaker's process died of it again.", nil, nil)
+	descDemanding = prometheus.NewDesc("fairlead_bgp_sessions_closed_demanding_total", "Sessions with a peer that were closed since it asked for all paths again and again, as the present process of the BGP speaker counts.", []string{"peer", "address"}, nil)
 	descRestarts  = prometheus.NewDesc("fairlead_bgp_speaker_restarts_total", "Processes of the BGP speaker that ended and were started again.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Speaker) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descFault, descKept, descRestarts} {
+	for _, d := range []*prometheus.Desc{descUp, descUpdates, descAnnounced, descRefused, descFault, descKept, descRestarts, descHeldBack, descDemanding} {
 		to <- d
 	}
 }
@@ -32,6 +34,7 @@ func (s *Speaker) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectWait)
 	defer cancel()
 	to <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(s.Restarts()))
+	to <- prometheus.MustNewConstMetric(descHeldBack, prometheus.CounterValue, float64(s.HeldBack()))
 	list, err := s.Peers(ctx)
 	if err != nil {
 		return
@@ -50,6 +53,7 @@ func collect(to chan<- prometheus.Metric, p bgp.PeerStatus) {
 	send(descUpdates, prometheus.CounterValue, float64(p.UpdatesSent))
 	send(descAnnounced, prometheus.GaugeValue, float64(p.Announced))
 	send(descRefused, prometheus.GaugeValue, float64(p.Refused))
+	send(descDemanding, prometheus.CounterValue, float64(p.Demanding))
 	if p.Fault != (bgp.Fault{}) {
 		to <- prometheus.MustNewConstMetric(descFault, prometheus.GaugeValue, 1, p.Name, p.Address.String(), p.Fault.Code)
 	}

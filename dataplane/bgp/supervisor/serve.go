@@ -26,10 +26,10 @@ type Served interface {
 // leaveWithin is how long a child may take to leave its sessions when its parent is gone.
 const leaveWithin = 5 * time.Second
 
-// Serve speaks as the other end of a connection says, by a speaker that open makes. It returns once that has said that it is over, or is gone: sessions are left
+// Serve speaks as the other end of a connection says, by a speaker that open makes; limit is told of how many bytes the process is to make do. It returns once that has said that it is over, or is gone: sessions are left
 // such that switches keep the paths then. Errors: those of the connection.
-func Serve(conn net.Conn, open func(Settings) (Served, error)) error {
-	s := &server{channel: newChannel(conn), open: open}
+func Serve(conn net.Conn, open func(Settings) (Served, error), limit func(bytes uint64)) error {
+	s := &server{channel: newChannel(conn), open: open, limit: limit}
 	defer conn.Close()
 	return errors.Join(s.run(), s.leave())
 }
@@ -58,6 +58,7 @@ func (s *server) leave() error {
 type server struct {
 	*channel
 	open    func(Settings) (Served, error)
+	limit   func(bytes uint64)
 	speaker Served        // nil before it is open
 	silence time.Duration // that the parent may keep; 0: any
 	paths   bgp.Paths     // that were announced last
@@ -95,6 +96,9 @@ func (s *server) hear(r *request) error {
 // do does what is asked for. It takes as long as that takes: who asks ends the child if that is too long.
 func (s *server) do(r request, a *answer) (err error) {
 	ctx := context.Background()
+	if r.Memory > 0 {
+		s.limit(r.Memory)
+	}
 	switch r.Do {
 	case doNothing:
 	case doStart:

@@ -33,8 +33,9 @@ const (
 	portWait     = 5 * time.Second // for the port of a child whose parent was killed: see leaveWithin
 	answerWithin = 2 * time.Minute // a child that takes longer for anything is ended: so long, and
 	andPerPath   = time.Millisecond
-	silence      = 15 * time.Second // after which a child that hears nothing ends; a switch whose keepalives fail waits 30 s
-	wordEvery    = time.Second      // of those that keep a child from that
+	silence      = 15 * time.Second       // after which a child that hears nothing ends; a switch whose keepalives fail waits 30 s
+	wordEvery    = time.Second            // of those that keep a child from that
+	lookEvery    = 100 * time.Millisecond // at how things stand with peers, while others wait for them
 	collectWait  = 2 * time.Second
 )
 
@@ -53,16 +54,20 @@ type Speaker struct {
 	told    *bgp.Desired // what the child was told last; nil if it was told nothing yet
 	doubt   bool         // the last Apply failed: what the next one calls touched is so since another one
 	former  former       // peers that may keep what former children told them
+	admits  *admission   // says which of the peers the child is to have
+
+	wake chan struct{} // assure has somebody to look at
 
 	mu       sync.Mutex
 	restarts int
+	heldBack int
 }
 
 // New starts a child that announces nothing yet. Detach or Drain ends it. Errors: those of Start; what keeps the child's speaker from being opened.
 func New(o Options) (*Speaker, error) {
 	o.Silence = silence
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Speaker{options: o, stop: cancel, ended: make(chan struct{}), turn: make(chan struct{}, 1)}
+	s := &Speaker{options: o, stop: cancel, ended: make(chan struct{}), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), admits: newAdmission()}
 	first, err := s.startWhenFree()
 	if err != nil {
 		cancel()
@@ -91,7 +96,7 @@ func (s *Speaker) start() (*child, error) {
 		return nil, fmt.Errorf("start bgp speaker: %w", err)
 	}
 	c := &child{Child: one, channel: newChannel(one.Conn())}
-	a, err := c.ask(request{Do: doStart, Start: s.options.Settings}, answerWithin)
+	a, err := c.ask(request{Do: doStart, Start: s.options.Settings, Memory: mayUse(nil)}, answerWithin)
 	if err = errors.Join(err, a.err()); err != nil {
 		c.Kill()
 		c.release()
@@ -124,19 +129,18 @@ func (s *Speaker) supervise(ctx context.Context, c *child) {
 	}
 }
 
-// assure tells the child now and then that its parent is there.
+// assure tells the child now and then that its parent is there, and looks whom it may have.
 func (s *Speaker) assure(ctx context.Context) {
-	ticker := time.NewTicker(wordEvery)
-	defer ticker.Stop()
-	for {
+	for wait := wordEvery; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			_, _ = with(ctx, s, func() (answer, error) {
-				s.fence()
-				return s.ask(request{Do: doNothing})
-			}) // supervise sees a child that ended
+		case <-s.wake:
+		case <-time.After(wait):
+		}
+		var err error
+		if wait, err = with(ctx, s, s.attend); err != nil {
+			wait = wordEvery // supervise sees a child that ended
 		}
 	}
 }
@@ -170,9 +174,16 @@ func (s *Speaker) lost() {
 		s.child.release()
 	}
 	s.child, s.told = nil, nil
+	held := s.admits.died(time.Now())
 	s.mu.Lock()
 	s.restarts++
+	s.heldBack += len(held)
 	s.mu.Unlock()
+	for _, p := range held {
+		f := p.fault()
+		s.options.Logger.Error("bgp peer held back", "peer", p.peer.Address, "name", p.peer.Name, "deaths", p.strikes, "again_in", time.Until(p.until).Round(time.Second),
+			"reason", f.Reason, "remedy", f.Remedy)
+	}
 }
 
 // succeed starts a child that announces what was applied last.
@@ -187,6 +198,8 @@ func (s *Speaker) succeed(ctx context.Context) (*child, error) {
 	c.generation = s.Restarts()
 	s.child = c
 	if s.desired != nil {
+		s.admit()
+		s.look()
 		if err := s.tell(*s.desired); err != nil {
 			s.options.Logger.Error("bgp speaker started again announces not all", "err", err)
 		}
@@ -199,6 +212,13 @@ func (s *Speaker) Restarts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.restarts
+}
+
+// HeldBack tells how often peers were held back.
+func (s *Speaker) HeldBack() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heldBack
 }
 
 func (s *Speaker) take() { s.turn <- struct{}{} }
@@ -254,9 +274,11 @@ func (s *Speaker) within() time.Duration {
 	return answerWithin + time.Duration(s.desired.Paths.Len())*andPerPath
 }
 
-// tell has the child announce something. What the child knows then it knows even where it could not do all of it.
+// tell has the child announce something, to those whom it may have. What the child knows then it knows even where it could not do all of it.
 func (s *Speaker) tell(desired bgp.Desired) error {
-	a, err := s.child.ask(request{Do: doAnnounce, Announce: announcementOf(desired, s.told)}, s.within())
+	memory := mayUse(&desired)
+	desired.Peers = s.admits.given(desired.Peers)
+	a, err := s.child.ask(request{Do: doAnnounce, Announce: announcementOf(desired, s.told), Memory: memory}, s.within())
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrDown, err)
 	}
@@ -272,8 +294,11 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 			desired.Touched = nil
 		}
 		s.desired = &desired
+		s.admits.want(desired.Peers, time.Now())
 		err := ErrDown
 		if s.child != nil {
+			s.admit()
+			s.look()
 			err = s.tell(desired)
 		}
 		s.doubt = err != nil || ctx.Err() != nil
@@ -311,12 +336,6 @@ func (s *Speaker) Links(ctx context.Context) ([]bgp.Link, error) {
 func (s *Speaker) Mend(ctx context.Context, longer time.Duration) error {
 	_, err := with(ctx, s, func() (answer, error) { return s.ask(request{Do: doMend, Longer: longer}) })
 	return err
-}
-
-// Peers returns how things stand with every peer, by address. Errors: the child's; ErrDown.
-func (s *Speaker) Peers(ctx context.Context) ([]bgp.PeerStatus, error) {
-	a, err := with(ctx, s, func() (answer, error) { return s.ask(request{Do: doPeers}) })
-	return a.Peers, err
 }
 
 // Detach leaves all sessions such that switches keep the paths, and ends the child. The speaker cannot be used any more.

@@ -24,17 +24,22 @@ import (
 type world struct {
 	mu       sync.Mutex
 	children []*task
-	broken   bool // none can be started
+	broken   bool        // none can be started
+	others   *neighbours // with whom sessions are had; nil: with all peers at once
 }
 
 // task is a child, and its speaker. What it does not implement is not called.
 type task struct {
 	Served
-	near net.Conn
-	gone chan struct{}
-	kill sync.Once
-	end  error         // how Serve ended
-	has  atomic.Uint64 // bytes of memory
+	near  net.Conn
+	gone  chan struct{}
+	kill  sync.Once
+	end   error         // how Serve ended
+	has   atomic.Uint64 // bytes of memory
+	limit atomic.Uint64 // of which it is to make do
+
+	others *neighbours
+	dead   atomic.Bool
 
 	mu    sync.Mutex
 	table bgp.Desired
@@ -48,13 +53,27 @@ func (w *world) start() (Child, error) {
 		return nil, errors.New("no memory")
 	}
 	near, far := net.Pipe()
-	c := &task{near: near, gone: make(chan struct{})}
+	c := &task{near: near, gone: make(chan struct{}), others: w.others}
 	w.children = append(w.children, c)
 	go func() {
-		c.end = Serve(far, func(Settings) (Served, error) { return c, nil })
+		c.end = Serve(far, func(Settings) (Served, error) { return c, nil }, c.limit.Store)
+		c.dead.Store(true)
+		if c.others != nil {
+			c.others.over(c)
+		}
 		close(c.gone)
 	}()
 	return c, nil
+}
+
+// among has this child, and those that follow, speak with neighbours.
+func (w *world) among(n *neighbours) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = n
+	for _, c := range w.children {
+		c.others = n
+	}
 }
 
 // breaks has no child be started from now on, or any.
@@ -75,18 +94,28 @@ func (w *world) last() *task { all := w.all(); return all[len(all)-1] }
 
 func (c *task) Conn() net.Conn        { return c.near }
 func (c *task) Gone() <-chan struct{} { return c.gone }
-func (c *task) Kill()                 { c.kill.Do(func() { c.near.Close() }) }
-func (c *task) Memory() uint64        { return c.has.Load() }
-func (c *task) Reason() string        { return "killed" }
-func (c *task) LastWords() string     { return "" }
+func (c *task) Kill() {
+	c.kill.Do(func() {
+		c.dead.Store(true)
+		c.near.Close()
+	})
+}
+func (c *task) Memory() uint64    { return c.has.Load() }
+func (c *task) Reason() string    { return "killed" }
+func (c *task) LastWords() string { return "" }
 
 func (c *task) Apply(_ context.Context, d bgp.Desired) error {
 	c.mu.Lock()
-	still := c.still
+	still, before := c.still, c.table.Peers
 	c.table = d
 	c.mu.Unlock()
 	if still != nil {
 		<-still
+	}
+	for _, p := range d.Peers {
+		if c.others != nil && !slices.ContainsFunc(before, func(q bgp.Peer) bool { return p.Equal(q) }) {
+			go c.others.meet(c, p)
+		}
 	}
 	if d.Paths.Len() > 9 {
 		return fmt.Errorf("ten paths: %w", bgp.ErrInvalid)
@@ -101,7 +130,21 @@ func (c *task) Links(context.Context) (out []bgp.Link, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.table.Peers {
+		if c.others != nil {
+			out = append(out, c.others.link(c, p))
+			continue
+		}
 		out = append(out, bgp.Link{Peer: p.Address, Session: 1, Written: true, Sent: 9, Arrived: 9})
+	}
+	return out, nil
+}
+
+// Peers are without any detail.
+func (c *task) Peers(context.Context) (out []bgp.PeerStatus, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.table.Peers {
+		out = append(out, bgp.PeerStatus{Name: p.Name, Address: p.Address})
 	}
 	return out, nil
 }
@@ -129,6 +172,7 @@ func inWorld(t *testing.T, test func(*testing.T, *world, *Speaker)) {
 		if err := s.Detach(t.Context()); err != nil {
 			t.Error(err)
 		}
+		time.Sleep(time.Minute) // sessions that open see that their child is gone
 	})
 }
 

@@ -34,7 +34,7 @@ func (c *Child) serve(of Config) {
 	err := supervisor.Serve(c.far, func(s supervisor.Settings) (supervisor.Served, error) {
 		of.ASN, of.RouterID = s.ASN, s.RouterID
 		return c.open(of), nil
-	})
+	}, func(uint64) {}) // its memory is the world's
 	why := ""
 	if err != nil {
 		why = err.Error()
