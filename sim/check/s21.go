@@ -17,10 +17,12 @@ import (
 //
 //   - Another one runs after a pause, S8 late at most: a tenth of a second, twice as long each time, ten seconds at most; what lived for a minute
 //     counts as the first.
-//   - Each undisturbed switch that had a session with it has one again within backIn of that, unless it dies once more.
+//   - Each undisturbed switch that had a session with it has one again within backIn of that, unless it dies once more. One that was hostile may be
+//     held back first, for as long as trouble.holds says; where something else killed speakers, any may be.
 //   - Until S8 after that, an address whose next hops are those of before has a path of the member there: graceful restart keeps what was
-//     announced, and all of it is announced anew before its end. A speaker that dies again before that may cost them (RFC 4724 §4.2): that
-//     is what a neighbour can do to the paths at others, and all that it can.
+//     announced, and all of it is announced anew before its end. That is so however often a neighbour has it die. Only a speaker that something
+//     else kills again, before that, may cost them (RFC 4724 §4.2).
+//   - Of a hostile switch beside others it dies three times, and then once whenever that is tried again.
 //   - The member's process goes on, and leads on if it led, where nothing else goes wrong.
 type s21 struct {
 	idle
@@ -41,6 +43,7 @@ type speaker struct {
 	on    bool
 	since time.Duration
 	pause time.Duration // before the next one
+	ends  int           // by neighbours, since it is the member's
 	ended uint64        // the event of its last end
 }
 
@@ -149,18 +152,48 @@ func (r *s21) speaking(e event.Stamped, x event.Speaking) {
 			s.pause = leastPause
 		}
 		s.on, s.since, s.ended = false, e.At, e.Number
-		r.owe(x.Process)
+		r.owe(x.Process, x.Why == byNeighbour)
+		if x.Why == byNeighbour {
+			s.ends++
+			r.often(x.Process, s)
+		}
+	}
+}
+
+// byNeighbour is how a speaker ends of what came from a switch.
+const byNeighbour = "signal: aborted"
+
+// often judges how often a member's speaker has died of what neighbours send.
+func (r *s21) often(member string, s *speaker) {
+	most, peaceful := 0, slices.ContainsFunc(r.topology.Switches, func(sw string) bool { return !r.scene.hostile[sw].ever })
+	for _, t := range r.scene.hostile {
+		most += 3
+		for hold, left := leastHold, r.scene.now-t.from; left >= hold/4*3; hold *= 2 {
+			left -= hold / 4 * 3
+			most++
+		}
+	}
+	if !peaceful || r.scene.killed.ever { // there is nobody to be protected; a kill may have been put down to anybody
+		return
+	}
+	r.checked()
+	if s.ends > most {
+		r.broken(member, fmt.Sprintf("its speaker died of neighbours %d times, %d are allowed", s.ends, most), s.ended)
 	}
 }
 
 // owe notes what the end of a member's speaker leaves to be done.
-func (r *s21) owe(member string) {
+func (r *s21) owe(member string, byNeighbour bool) {
 	for _, sw := range r.topology.Switches {
 		key := link{sw, member}
 		session, before := r.scene.sessions[key], r.owed[key]
 		switch {
 		case session.up:
-			r.owed[key] = &owed{at: r.scene.now, back: never, paths: before == nil && r.scene.now-session.since >= r.bounds.S8 && r.scene.freeFor(sw, r.bounds.S8)}
+			paths := before == nil && r.scene.now-session.since >= r.bounds.S8 && r.scene.freeFor(sw, r.bounds.S8)
+			if before != nil && byNeighbour {
+				paths = before.paths && !r.scene.hostile[sw].ever && !r.scene.killed.ever
+			}
+			r.owed[key] = &owed{at: r.scene.now, back: never, paths: paths}
 		case before != nil:
 			before.paths = before.paths && before.back == never
 		}
@@ -228,7 +261,8 @@ func (r *s21) note(key link, s *speaker) {
 		delete(r.owed, key)
 		r.checked()
 	}
-	waits := o != nil && o.back == never && s.on && r.scene.worksFor(key.member, r.bounds.S8) && r.scene.freeFor(key.at, r.bounds.S8)
+	held := r.scene.hostile[key.at].lasts(r.scene.now, 0) || r.scene.killed.lasts(r.scene.now, 0)
+	waits := o != nil && o.back == never && !held && s.on && r.scene.worksFor(key.member, r.bounds.S8) && r.scene.freeFor(key.at, r.bounds.S8)
 	r.lost.note(key.member+" with "+key.at, waits, r.scene.now, "it has no session again", s.ended)
 }
 

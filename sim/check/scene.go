@@ -60,8 +60,9 @@ type scene struct {
 	waiting map[string]time.Duration
 
 	sessions map[link]session
-	died     map[string]deaths // of members' speakers
-	cut      map[link]bool     // what a switch is sent by a member is held back
+	hostile  map[string]trouble // by switch, that ends speakers
+	killed   trouble            // of speakers, by something else
+	cut      map[link]bool      // what a switch is sent by a member is held back
 	ways     ways
 	steered  map[string]steered       // by node
 	meddled  map[string]time.Duration // when somebody else last took away what the kernel of a node had
@@ -113,7 +114,7 @@ func newScene(t Topology, record *Record) *scene {
 		struck:  map[string]time.Duration{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
-		sessions: map[link]session{}, died: map[string]deaths{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
+		sessions: map[link]session{}, hostile: map[string]trouble{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
 		segments: newSegments(t.Links), sockets: map[string]*socketTables{}, tunnels: map[string]*tunnelEnd{},
 	}
 	for _, n := range t.Nodes {
@@ -171,8 +172,6 @@ func (s *scene) hear(e event.Stamped) {
 		if old, ok := s.contact[x.Process]; !ok || old.quorum != x.Quorum {
 			s.contact[x.Process] = contact{x.Quorum, s.now}
 		}
-	case event.Speaking:
-		s.dies(x)
 	case event.Session:
 		s.sessions[link{x.Switch, x.Member}] = session{x.Up, s.now}
 	case event.Forwarding:
@@ -220,6 +219,7 @@ func (s *scene) fault(e event.Event) {
 	}
 	switch x := e.(type) {
 	case event.FaultBegan:
+		s.trouble(x, true)
 		s.faults[x.ID] = x
 		each(x.On, func(name string) {
 			if s.named[name]++; s.named[name] == 1 {
@@ -232,6 +232,7 @@ func (s *scene) fault(e event.Event) {
 		if !ok {
 			return
 		}
+		s.trouble(began, false)
 		delete(s.faults, x.ID)
 		s.freeze(began, -1)
 		each(began.On, func(name string) { s.named[name]--; s.free(name) })

@@ -8,31 +8,61 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// deaths are when the speaker of a member died last, and the time before that; never if it did not.
-type deaths struct{ last, before time.Duration }
-
-// dies takes in that a speaker ended.
-func (s *scene) dies(x event.Speaking) {
-	if x.On || x.Why == "" {
-		return
-	}
-	d, ever := s.died[x.Process]
-	if !ever {
-		d.last = never
-	}
-	s.died[x.Process] = deaths{s.now, d.last}
+// trouble is when something had speakers die, from its beginning to its last end. The zero value is never.
+type trouble struct {
+	ever        bool
+	on          int // how much of it is going on
+	from, until time.Duration
 }
 
-// mute tells whether no member has had a session with a switch for a time, since speakers died before they had announced everything again: a switch
-// keeps nothing then (RFC 4724 §4.2). It is what a neighbour can do to the paths at others by having speakers die.
+// takes takes in that it begins, or ends.
+func (t *trouble) takes(on bool, now time.Duration) {
+	if !t.ever {
+		t.ever, t.from = true, now
+	}
+	if t.on--; on {
+		t.on += 2
+	}
+	t.until = now
+}
+
+// The times for which members hold back a peer of which their speakers die: five seconds, then twice as long each time, five minutes at most. Each of them
+// may be a quarter shorter, so that the last one that began in a time is not twice four thirds of it.
+const (
+	leastHold = 5 * time.Second
+	mostHold  = 5 * time.Minute
+)
+
+// holds is for how long after its end a peer may be held back for it.
+func (t trouble) holds() time.Duration { return min(leastHold+3*(t.until-t.from), mostHold) }
+
+// lasts tells whether it goes on, or ended so short a while ago that somebody may be held back for it, and a time after that.
+func (t trouble) lasts(now, after time.Duration) bool {
+	return t.ever && (t.on > 0 || now-t.until <= t.holds()+after)
+}
+
+// trouble takes in faults by which speakers die.
+func (s *scene) trouble(f event.FaultBegan, on bool) {
+	switch f.Fault {
+	case "speaker-kill":
+		s.killed.takes(on, s.now)
+	case "hostile-switch":
+		for _, sw := range f.On {
+			t := s.hostile[sw]
+			t.takes(on, s.now)
+			s.hostile[sw] = t
+		}
+	}
+}
+
+// mute tells whether no member has had a session with a switch for a time, and none need have: it was hostile, and is held back; or speakers were killed
+// by something else, again and again, before they had announced everything, of which a switch keeps nothing (RFC 4724 §4.2), and after which an innocent
+// one may be held back. What a hostile switch does is no excuse at others.
 func (s *scene) mute(sw string, d time.Duration) bool {
-	again := false
 	for _, member := range s.members() {
 		if at := s.sessions[link{sw, member}]; at.up && s.now-at.since >= d {
 			return false
 		}
-		x, ever := s.died[member]
-		again = again || ever && x.before != never && x.last-x.before <= mostPause+d && s.now-x.last <= mostPause+d
 	}
-	return again
+	return s.hostile[sw].lasts(s.now, mostPause+d) || s.killed.lasts(s.now, mostPause+d)
 }

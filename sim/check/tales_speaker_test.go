@@ -72,21 +72,41 @@ func speakerTales() []tale {
 			s.forward(vip1, "n2")
 			s.wait(3 * time.Second)
 		}),
-		fine("S8", "lost-to-speakers-that-died-twice", func(s *story) {
+		fine("S8", "lost-to-speakers-that-were-killed-again", func(s *story) {
 			speakers(s)
-			for range 2 {
-				for _, m := range s.members() {
-					s.crash(m)
-				}
-				s.wait(200 * time.Millisecond)
-				for _, m := range s.members() {
-					s.speak(m)
-				}
-			}
+			s.say(event.FaultBegan{ID: 1, Fault: "speaker-kill", On: []string{"m1/speaker", "m2/speaker", "m3/speaker"}})
+			s.dieTwice("signal: killed")
 			s.forward(vip1)
 			s.flow(vip1, "", "")
 			s.forward(vip1, "n1", "n2")
 			s.wait(3 * time.Second)
+		}),
+		breaks("S8", "lost-to-speakers-that-a-neighbour-ended-again", func(s *story) {
+			speakers(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "hostile-switch", On: []string{"other"}})
+			s.dieTwice("signal: aborted")
+			s.forward(vip1)
+			s.flow(vip1, "", "")
+		}),
+		breaks("S21", "paths-withdrawn-as-a-neighbour-ends-it-again", func(s *story) {
+			speakers(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "hostile-switch", On: []string{"other"}})
+			s.dieTwice("signal: aborted")
+			s.forwardBy(vip1, []string{"m2", "m3"}, "n1")
+		}),
+		breaks("S21", "innocent-held-back", func(s *story) {
+			speakers(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "hostile-switch", On: []string{"other"}})
+			s.dieTwice("signal: aborted")
+			s.crash("m1")
+			s.say(event.Speaking{Process: "m1", Life: 1, On: true})
+			s.wait(13 * time.Second)
+		}),
+		breaks("S21", "died-of-neighbours-again-and-again", func(s *story) {
+			speakers(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "hostile-switch", On: []string{"other"}})
+			s.dieTwice("signal: aborted")
+			s.dieTwice("signal: aborted")
 		}),
 		breaks("S8", "lost-to-speakers-that-died-once", func(s *story) {
 			speakers(s)
@@ -128,6 +148,19 @@ func speakers(s *story) {
 // crash ends the speaker of a member.
 func (s *story) crash(member string) {
 	s.say(event.Speaking{Process: member, Life: 1, Why: "signal: killed"}, event.Session{Switch: "sw", Member: member})
+}
+
+// dieTwice ends the speakers of all members, and of those that follow.
+func (s *story) dieTwice(why string) {
+	for range 2 {
+		for _, m := range s.members() {
+			s.say(event.Speaking{Process: m, Life: 1, Why: why}, event.Session{Switch: "sw", Member: m})
+		}
+		s.wait(200 * time.Millisecond)
+		for _, m := range s.members() {
+			s.speak(m)
+		}
+	}
 }
 
 // speak has another one speak in its place.
