@@ -33,6 +33,8 @@ func TestNeighbourThatAsksWithoutEndLosesItsSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	established := func(of bgp.Peer) bool { return s.session(of.Address) != nil }
+	testkit.Until(t, "both sessions by our side", func() bool { return established(evil.Peer()) && established(kind.Peer()) })
 	flood := bytes.Repeat(hostile.RouteRefresh(), 100)
 	const most = 100 // times; GoBGP alone takes them all, and keeps 100 copies of 1,000 paths for each
 	for range most {
@@ -43,6 +45,9 @@ func TestNeighbourThatAsksWithoutEndLosesItsSession(t *testing.T) {
 	testkit.Until(t, "the end of the session", func() bool { return s.session(evil.Peer().Address) == nil })
 	if s.session(kind.Peer().Address) == nil {
 		t.Error("the session with a well-behaved neighbour ended, too")
+	}
+	if peers, err := s.Peers(t.Context()); err != nil || peers[0].Demanding != 1 || peers[1].Demanding != 0 {
+		t.Errorf("it ended for something else: %+v, %v", peers, err)
 	}
 }
 
