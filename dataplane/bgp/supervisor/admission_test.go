@@ -240,8 +240,9 @@ func TestALongLifeEndsAllSuspicion(t *testing.T) {
 			w.last().Kill()
 			time.Sleep(2 * steadyAfter)
 		}
-		if s.HeldBack() > 0 || s.admits.careful {
-			t.Errorf("held back %d times, careful %t", s.HeldBack(), s.admits.careful)
+		careful, err := with(t.Context(), s, func() (bool, error) { return s.admits.careful, nil })
+		if err != nil || s.HeldBack() > 0 || careful {
+			t.Errorf("held back %d times, careful %t: %v", s.HeldBack(), careful, err)
 		}
 	})
 }
