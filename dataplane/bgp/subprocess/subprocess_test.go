@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -200,15 +201,19 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 	}
 	log, _ := logged(t)
 	children := make(chan *child, 1)
+	var starts atomic.Int32
 	o := supervisor.Options{
 		Settings: supervisor.Settings{ASN: asn, RouterID: routerID, ListenPort: port, ListenAddrs: []netip.Addr{loopback}},
 		Start: func() (supervisor.Child, error) {
 			c, err := startChild(ourselves(t)(), log)
-			select {
-			case children <- c:
-			default:
+			if err != nil {
+				return nil, err
 			}
-			return c, err
+			if starts.Add(1) > 1 {
+				return c, nil
+			}
+			children <- c
+			return spared{c}, nil
 		},
 		Logger: log,
 	}
@@ -235,6 +240,11 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		return err == nil
 	})
 }
+
+// spared is a child that nobody kills: who finds that it does not answer any more would be as soon as the child itself.
+type spared struct{ *child }
+
+func (spared) Kill() {}
 
 // ourselves gives commands that run this test's program as a child.
 func ourselves(t *testing.T) func() *exec.Cmd {
