@@ -596,8 +596,11 @@ func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
 // A Service that cannot be taken into the record, as for an annotation that is not UTF-8, has an Event all the same, once, whose note is as long as
 // API servers take and whole characters. One that is not ours to serve has none.
 func TestAServiceThatIsNotTakenInIsTold(t *testing.T) {
-	during(t, web, func(s *stageOf) {
-		s.misread(map[fsm.ServiceID][]string{"default/web": {"x" + strings.Repeat("é", longestNote)}, "default/other": {"it is not there"}})
+	during(t, func() *cluster { return newCluster("web", "other") }, func(s *stageOf) {
+		s.c.change("other", func(o *served) { o.class = "example.com/other" })
+		s.misread(map[fsm.ServiceID][]string{
+			"default/web": {"x" + strings.Repeat("é", longestNote)}, "default/other": {"it is not ours"}, "default/gone": {"it is not there"},
+		})
 		pass(5 * time.Second)
 		s.stop()
 		s.lead()

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -245,6 +246,19 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 type spared struct{ *child }
 
 func (spared) Kill() {}
+
+// A child makes do with what its parent says, or with GOMEMLIMIT where that is less.
+func TestMemoryIsLimitedByTheLesserOfTwo(t *testing.T) { // by itself: the limit is that of the process
+	was := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(was) })
+	limit := limitMemory(20 << 30)
+	for _, c := range []struct{ said, want int64 }{{10 << 30, 10 << 30}, {30 << 30, 20 << 30}} {
+		limit(uint64(c.said))
+		if got := debug.SetMemoryLimit(-1); got != c.want {
+			t.Errorf("told of %d, it makes do with %d", c.said, got)
+		}
+	}
+}
 
 // ourselves gives commands that run this test's program as a child.
 func ourselves(t *testing.T) func() *exec.Cmd {

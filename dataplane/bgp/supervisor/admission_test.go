@@ -185,6 +185,76 @@ func TestSuspicionEndsWithTheConfiguration(t *testing.T) {
 	}
 }
 
+// livesWith is an admission with three peers, of which the child has those named, and has told them everything.
+func livesWith(now time.Time, names ...int) *admission {
+	a := newAdmission()
+	a.careful = true
+	var peers []bgp.Peer
+	for i := range 3 {
+		peers = append(peers, bgp.Peer{Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), RemoteASN: 65000})
+	}
+	a.want(peers, now)
+	for _, i := range names {
+		a.of[peers[i].Address].in, a.of[peers[i].Address].has = now, now
+	}
+	return a
+}
+
+// peerOf is the account of one of livesWith.
+func peerOf(a *admission, i int) *account { return a.of[netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})] }
+
+// Whom a child had for long enough is as if it had never been suspected: two more deaths hold it back, not one.
+func TestALongLifeEndsTheSuspicionOfAPeer(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	a := livesWith(now, 0, 1, 2)
+	peerOf(a, 1).strikes = 1
+	a.let(now.Add(steadyAfter))
+	a.careful = true
+	for death, held := range []int{0, 1} {
+		now = now.Add(2 * steadyAfter)
+		for i := range 3 {
+			peerOf(a, i).in, peerOf(a, i).has = now, now
+		}
+		peerOf(a, 1).has = time.Time{}
+		if n := len(a.died(now.Add(time.Second))); n != held {
+			t.Errorf("death %d: %d are held back", death, n)
+		}
+	}
+}
+
+// Where a child died without a suspect that was not it: it is tried again at once, but no second time.
+func TestADeathWithoutASuspectClearsItOnce(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	a := livesWith(now)
+	for _, held := range []bool{false, true} {
+		suspect := peerOf(a, 2)
+		suspect.strikes, suspect.hold, suspect.until = 2, time.Minute, now.Add(time.Minute)
+		for i := range 2 {
+			peerOf(a, i).in, peerOf(a, i).has = now, now
+		}
+		a.died(now.Add(time.Second))
+		if suspect.held(now.Add(time.Second)) != held {
+			t.Errorf("held back on: %t", !held)
+		}
+	}
+}
+
+// A peer that waits, and is configured anew meanwhile, waits for its turn as before; one that the child has goes on to be had.
+func TestAPeerThatIsConfiguredAnewKeepsItsTurn(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	a := livesWith(now, 0, 1)
+	var peers []bgp.Peer
+	for i := range 3 {
+		p := peerOf(a, i).peer
+		p.RemoteASN++
+		peers = append(peers, p)
+	}
+	a.want(peers, now.Add(time.Second))
+	if given := a.given(peers); len(given) != 2 || given[0].Address != peers[0].Address || given[1].Address != peers[1].Address {
+		t.Errorf("the child has %v", given)
+	}
+}
+
 // With one peer there is nobody to be protected: it is tried whenever a child starts.
 func TestTheLastPeerIsNeverHeldBack(t *testing.T) {
 	n := newNeighbours(atOpen)

@@ -256,6 +256,19 @@ func TestPeersOfALostChildMayKeepWhatTheyWereTold(t *testing.T) {
 	})
 }
 
+// What a peer may keep is not over earlier since it was configured to keep things for less time.
+func TestWhatAPeerKeepsIsNotOverEarlier(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	var f former
+	long, short := peer, peer
+	long.Restart.StaleTime, short.Restart.StaleTime = 20*time.Minute, time.Minute
+	f.met(long, now)
+	f.met(short, now.Add(time.Second))
+	if links := f.with(nil, now.Add(long.Normal(0).Keeps()-time.Second)); len(links) != 1 {
+		t.Errorf("links are %v", links)
+	}
+}
+
 // Children that die at once are started again less and less often, but never less than every ten seconds; one that lived is started
 // again soon.
 func TestChildrenThatDieAtOnceAreStartedLessOften(t *testing.T) {
