@@ -43,7 +43,7 @@ func TestWhatAnEarlierReleaseTookInStopsNothing(t *testing.T) {
 			s := newScene(t)
 			long, foul := strings.Repeat("x", 1<<20), netip.MustParseAddr("fe80::1").WithZone("\xff\xfe")
 			zone := func(text string) []netip.Addr { return []netip.Addr{foul, netip.MustParseAddr(text)} }
-			shared := netip.MustParseAddr("203.0.113.9")
+			shared, held := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("203.0.113.8")
 			s.group.unchecked(
 				&fsm.PutNode{ID: "zoned", UID: "zoned-uid", Eligible: true, Addresses: zone("192.0.2.7"), Others: zone("198.51.100.7")},
 				&fsm.PutNode{ID: "booted", UID: "booted-uid", Eligible: true, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.8")}},
@@ -54,6 +54,7 @@ func TestWhatAnEarlierReleaseTookInStopsNothing(t *testing.T) {
 					ID: "default/zoned", UID: "u2", ClusterIPs: zone("10.96.0.9"), Endpoints: []fsm.Endpoint{{Address: foul, Ready: true}},
 					Rare: &fsm.Rare{Requested: zone("203.0.113.8"), External: []netip.Addr{foul}, ByOthers: []netip.Addr{foul}},
 				}},
+				&fsm.Allocate{Address: held, Service: "default/zoned", Pool: "p"}, // to be taken back, once that is gone
 			)
 			if way == "snapshot" {
 				var out strings.Builder
