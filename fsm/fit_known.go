@@ -36,22 +36,18 @@ func (v *View) known(c Command) func(text string) bool {
 	}
 }
 
-// named encodes the records that a command names: by a key that is one of its texts or addresses, or whoever has such an address. Lists are
-// not looked through: what they have is of many things, or new.
+// named encodes the records that a command names: by a key that is one of its texts or addresses. Who has an address is there as long as
+// that, with all that the address has of it. Lists are not looked through: what they have is of many things, or new.
 func (v *View) named(c Command) (rows [][]byte) {
-	add := func(r Record) {
-		if row, err := wire.Append(nil, r); err == nil {
-			rows = append(rows, row)
-		}
-	}
 	eachName(reflect.ValueOf(c), func(name string) {
 		for t := range v.rows.tables {
-			if r, ok := find[Record](v.rows, t, name); ok {
-				add(r)
+			r, ok := find[Record](v.rows, t, name)
+			if !ok {
+				continue
 			}
-		}
-		for _, a := range v.Owners(name) {
-			add(a)
+			if row, err := wire.Append(nil, r); err == nil {
+				rows = append(rows, row)
+			}
 		}
 	})
 	return rows
