@@ -117,6 +117,7 @@ type group struct {
 	mu      sync.Mutex
 	members map[string]*member
 	cut     map[string]bool
+	still   func() // lets what is under way come to its end, where that can be told
 }
 
 // member is one of them. node and state are those of its present life.
@@ -146,8 +147,15 @@ func quick() Tuning {
 func inBubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, test)
+	synctest.Test(t, func(t *testing.T) {
+		bubbles.Store(t, true)
+		defer bubbles.Delete(t)
+		test(t)
+	})
 }
+
+// bubbles has the tests that are run inBubble.
+var bubbles sync.Map
 
 // runInBubble is t.Run, with a subtest that is run inBubble.
 func runInBubble(t *testing.T, name string, test func(*testing.T)) {
@@ -157,7 +165,10 @@ func runInBubble(t *testing.T, name string, test func(*testing.T)) {
 
 // newGroup makes members that do not run yet.
 func newGroup(t testing.TB, names ...string) *group {
-	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}}
+	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}, still: func() {}}
+	if _, in := bubbles.Load(t); in {
+		g.still = synctest.Wait
+	}
 	for _, name := range names {
 		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}
 	}
@@ -247,10 +258,14 @@ func (m *member) run(node *Node) {
 
 // stop ends a member as kill -9 would, as far as a process can do that to a part of itself: nothing is written on
 // the way out.
+//
+// The library never answers what it was asked for and had not done when it is told to stop. Who waits for it would be left over: of no
+// account where the process ends, but no bubble may end with it.
 func (m *member) stop() {
 	if m.node == nil {
 		return
 	}
+	m.group.still()
 	m.cancel()
 	<-m.ended
 	m.group.mu.Lock()
