@@ -7,6 +7,7 @@ package disk
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
@@ -27,7 +27,7 @@ import (
 // of a file that was cut short is a fault of memory: both would end the whole process.
 type logStore struct {
 	path  string
-	inner *raftboltdb.BoltStore
+	inner *boltLog
 
 	// mapping excludes who has the file mapped anew from who sheds pages of it. Reads do neither.
 	mapping sync.Mutex
@@ -52,8 +52,13 @@ func boltOptions(readOnly bool) *bbolt.Options {
 
 // openLog opens a log that exists.
 func openLog(path string) (Log, error) {
-	if err := walk(path); err != nil {
+	live, err := walk(path)
+	if err != nil {
 		return nil, openError(path, "check the log", store.RemedyReplace, err)
+	}
+	l := &logStore{path: path}
+	if err := l.guarded(func() error { return shrink(path, live) }); err != nil {
+		return nil, openError(path, "open the log", remedyOpen, err)
 	}
 	return createLog(path)
 }
@@ -62,10 +67,10 @@ func openLog(path string) (Log, error) {
 func createLog(path string) (Log, error) {
 	l := &logStore{path: path}
 	err := l.guarded(func() (err error) {
-		if l.inner, err = raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)}); err != nil {
+		if l.inner, err = openBolt(path, boltOptions(false)); err != nil {
 			return err
 		}
-		return l.inner.Sync() // what a process wrote that was then killed may not be on disk yet, and counts from now on
+		return l.inner.db.Sync() // what a process wrote that was then killed may not be on disk yet, and counts from now on
 	})
 	if err != nil {
 		return nil, openError(path, "open the log", remedyOpen, err)
@@ -81,31 +86,39 @@ func openError(path, op, remedy string, err error) error {
 }
 
 // walk reads every page before the file is opened for writing: bbolt then looks for free pages in a goroutine of its
-// own, where a panic cannot be caught.
-func walk(path string) error {
+// own, where a panic cannot be caught. It gives how many bytes are in the file.
+func walk(path string) (live int64, err error) {
 	var db *bbolt.DB
 	l := &logStore{path: path}
-	err := l.guarded(func() (err error) {
+	err = l.guarded(func() (err error) {
 		if db, err = bbolt.Open(path, 0o600, boltOptions(true)); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 		}
-		return db.View(func(tx *bbolt.Tx) error { return tx.ForEach(walkBucket) })
+		return db.View(func(tx *bbolt.Tx) error {
+			return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+				bytes, err := walkBucket(name, b)
+				live += bytes
+				return err
+			})
+		})
 	})
 	if db == nil {
-		return err
+		return live, err
 	}
-	return cmp.Or(err, l.guarded(db.Close))
+	return live, cmp.Or(err, l.guarded(db.Close))
 }
 
-func walkBucket(name []byte, b *bbolt.Bucket) error {
+func walkBucket(name []byte, b *bbolt.Bucket) (live int64, err error) {
 	var last []byte
-	return b.ForEach(func(k, _ []byte) error {
+	err = b.ForEach(func(k, v []byte) error {
 		if last != nil && bytes.Compare(last, k) >= 0 {
 			return fmt.Errorf("%w: keys of %s are out of order", store.ErrCorrupt, name)
 		}
 		last = k
+		live += int64(len(k) + len(v))
 		return nil
 	})
+	return live, err
 }
 
 // guarded turns panics and memory faults of f into errors.
@@ -128,7 +141,7 @@ func (l *logStore) Close() error {
 	}
 	l.mapping.Lock()
 	defer l.mapping.Unlock()
-	return l.guarded(l.inner.Close)
+	return l.guarded(l.inner.db.Close)
 }
 
 // write does what may have bbolt map the file anew, and writes so many bytes.
@@ -190,10 +203,16 @@ func (l *logStore) Get(key []byte) (value []byte, err error) {
 }
 
 func (l *logStore) SetUint64(key []byte, value uint64) error {
-	return l.write(0, func() error { return l.inner.SetUint64(key, value) })
+	return l.Set(key, binary.BigEndian.AppendUint64(nil, value))
 }
 
-func (l *logStore) GetUint64(key []byte) (value uint64, err error) {
-	err = l.guarded(func() (err error) { value, err = l.inner.GetUint64(key); return err })
-	return value, err
+func (l *logStore) GetUint64(key []byte) (uint64, error) {
+	value, err := l.Get(key)
+	if err != nil {
+		return 0, err
+	}
+	if len(value) < 8 {
+		return 0, fmt.Errorf("%w: %s has %d bytes", store.ErrCorrupt, key, len(value))
+	}
+	return binary.BigEndian.Uint64(value), nil
 }
