@@ -4,6 +4,9 @@ package cluster
 
 import (
 	"context"
+	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -133,4 +137,37 @@ func BenchmarkElectionsUnderLoad(b *testing.B) {
 	wg.Wait()
 	b.ReportMetric(float64(p.states()[p.leader()].Term-before), "elections")
 	b.ReportMetric(float64(commands.Load())/float64(b.N), "commands/s")
+}
+
+// BenchmarkLargeEntries has a group take changes of 337 KB, each with a small one behind it, with a log that is bounded by entries alone and with one
+// that is bounded in bytes: what a small change takes, and how large the leader's file is in the end. Run it with -benchtime 600x.
+func BenchmarkLargeEntries(b *testing.B) {
+	for name, limit := range map[string]uint64{"entries": math.MaxInt64, "bytes": 64 << 20} {
+		b.Run(name, func(b *testing.B) {
+			r := newRealGroup(b, "a", "b", "c")
+			r.tuning.MaxLogBytes = limit
+			r.startAll()
+			b.Cleanup(r.stopAll)
+			leader := r.leader()
+			var took []time.Duration
+			b.ResetTimer()
+			for i := range b.N {
+				p := put(0)
+				p.Command.(*fsm.PutPolicy).Spec = make([]byte, 337<<10)
+				mustPropose(b, leader, p)
+				begin := time.Now()
+				mustPropose(b, leader, put(i%10))
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			info, err := os.Stat(filepath.Join(r.dirs[leader.name], "raft.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+			b.ReportMetric(float64(info.Size()>>20), "file-MB")
+			b.ReportMetric(float64(leader.node.meter.Bytes()>>20), "log-MB")
+		})
+	}
 }

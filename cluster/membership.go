@@ -152,23 +152,6 @@ func (n *Node) successor(id string) (raft.Server, error) {
 	return raft.Server{ID: raft.ServerID(best.ID), Address: raft.ServerAddress(best.Address)}, nil
 }
 
-// Snapshot writes a snapshot of this member's record now, so that its log gets shorter. It returns the index up to
-// which there is a snapshot; when nothing was applied since the last one, that one's.
-func (n *Node) Snapshot(ctx context.Context) (Index, error) {
-	err := n.await(ctx, n.raft.Snapshot())
-	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		return 0, fmt.Errorf("snapshot: %w", err)
-	}
-	list, err := n.stores.Snapshots.List()
-	if err != nil {
-		return 0, fmt.Errorf("snapshot: %w", err)
-	}
-	if len(list) == 0 {
-		return 0, fmt.Errorf("snapshot: %w: nothing was committed yet", ErrNotReady)
-	}
-	return Index(list[0].Index), nil
-}
-
 func (n *Node) server(id string) (raft.Server, error) {
 	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
 		if s.ID == raft.ServerID(id) {

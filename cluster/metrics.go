@@ -57,6 +57,8 @@ func (m *metrics) register(r prometheus.Registerer, n *Node) {
 		func() float64 { return float64(n.Contact().Commit) })
 	gauge("fairlead_raft_applied_index", "Index up to which the record is complete.",
 		func() float64 { return float64(n.effective()) })
+	gauge("fairlead_raft_log_bytes", "What the entries of this member's log take, without the free room in its file.",
+		func() float64 { return float64(n.meter.Bytes()) })
 	gauge("fairlead_raft_contact_age_seconds", "Time since this member was in touch with a leader or a majority; -1 if never.",
 		func() float64 {
 			at := n.Contact().At

@@ -29,6 +29,7 @@ type Node struct {
 	raft    *raft.Raft
 	guard   *store.Guard
 	stores  store.Stores // checked; for this package's own reads
+	meter   *store.Meter // the library's log
 	fsm     *adapter
 	seen    *observer
 	queue   *queue
@@ -112,13 +113,17 @@ func (n *Node) check() error {
 // failure.
 func (n *Node) start() error {
 	stores := n.guard.ForRaft()
-	cache, err := raft.NewLogCache(cachedEntries, stores.Log)
-	if err != nil {
-		return fmt.Errorf("start raft: %w", err)
-	}
+	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if n.meter, err = store.NewMeter(stores.Log); err != nil {
+			return
+		}
+		var cache *raft.LogCache
+		if cache, err = raft.NewLogCache(cachedEntries, n.meter); err != nil {
+			return
+		}
 		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, cache, stores.Stable, stores.Snapshots, n.seen)
 	}()
 	<-done
@@ -137,7 +142,7 @@ func (n *Node) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, part := range []func(context.Context){
 		func(context.Context) { n.seen.forward() }, // ends when the library closes the transport
-		n.runLeadership, n.runDispatch, n.runBelonging,
+		n.runLeadership, n.runDispatch, n.runBelonging, n.runCompaction,
 	} {
 		running.Add(1)
 		go func() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ type Tuning struct {
 	SnapshotInterval  time.Duration // how often to look whether a snapshot is due. Default 30 s
 	SnapshotThreshold uint64        // entries since the last snapshot that make one due. Default 8,192
 	TrailingLogs      uint64        // entries kept behind a snapshot, for followers a little behind. Default 10,240
+	// MaxLogBytes is what the log's entries take at most. At half of it a snapshot is due, too, and a quarter of it is kept behind
+	// one at most, however few entries that are. Default 256 MiB.
+	MaxLogBytes uint64
 
 	UrgentQueue int // commands waiting, at most. Default 4,096
 	BulkQueue   int // commands waiting, at most. Default 8,192
@@ -108,6 +112,7 @@ func (t Tuning) withDefaults() Tuning {
 	set(&t.SnapshotInterval, 30*time.Second)
 	setN(&t.SnapshotThreshold, 8192)
 	setN(&t.TrailingLogs, 10240)
+	setN(&t.MaxLogBytes, 256<<20)
 	if t.UrgentQueue == 0 {
 		t.UrgentQueue = 4096
 	}
@@ -172,8 +177,7 @@ func (o *Options) raftConfig(notify chan<- bool) *raft.Config {
 	c.ElectionTimeout = o.Tuning.Election
 	c.LeaderLeaseTimeout = o.Tuning.Lease
 	c.CommitTimeout = o.Tuning.CommitNotice
-	c.SnapshotInterval = o.Tuning.SnapshotInterval
-	c.SnapshotThreshold = o.Tuning.SnapshotThreshold
+	c.SnapshotInterval, c.SnapshotThreshold = libraryInterval, math.MaxUint64 // see runCompaction
 	c.TrailingLogs = o.Tuning.TrailingLogs
 	c.NotifyCh = notify
 	c.Logger = newRaftLog(o.Log)

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"regexp"
@@ -235,6 +236,7 @@ type Raft struct {
 	SnapshotThreshold uint64        `yaml:"snapshotThreshold"`
 	SnapshotInterval  time.Duration `yaml:"snapshotInterval"`
 	TrailingLogs      uint64        `yaml:"trailingLogs"`
+	MaxLogBytes       uint64        `yaml:"maxLogBytes"`
 }
 
 // Bounds of Raft's times: below, a group loses its leader whenever a machine is busy; above, nobody waits for another one.
@@ -242,6 +244,9 @@ const (
 	minHeartbeat = 20 * time.Millisecond
 	maxHeartbeat = 10 * time.Second
 )
+
+// minLogBytes leaves room behind a snapshot for the longest entry that there may be.
+const minLogBytes = 64 << 20
 
 func (r Raft) validate(bad func(field, why string)) {
 	for field, d := range map[string]time.Duration{"raft.heartbeat": r.Heartbeat, "raft.election": r.Election} {
@@ -251,6 +256,9 @@ func (r Raft) validate(bad func(field, why string)) {
 	}
 	if r.SnapshotInterval < 0 {
 		bad("raft.snapshotInterval", fmt.Sprintf("%s is less than nothing", r.SnapshotInterval))
+	}
+	if r.MaxLogBytes != 0 && (r.MaxLogBytes < minLogBytes || r.MaxLogBytes > math.MaxInt64) {
+		bad("raft.maxLogBytes", fmt.Sprintf("%d is not from %d to %d", r.MaxLogBytes, minLogBytes, math.MaxInt64))
 	}
 }
 

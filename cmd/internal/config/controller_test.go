@@ -128,6 +128,7 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"unknown of LBCF":      {"name: m1\n", "name: m1\nlbcf: {retries: 1}\n", "field retries not found"},
 		"quick heartbeat":      {"name: m1\n", "name: m1\nraft: {heartbeat: 1ns}\n", "raft.heartbeat: 1ns is not from 20ms to 10s"},
 		"negative election":    {"name: m1\n", "name: m1\nraft: {election: -1s}\n", "raft.election: -1s is not from 20ms to 10s"},
+		"short log":            {"name: m1\n", "name: m1\nraft: {maxLogBytes: 1000}\n", "raft.maxLogBytes: 1000 is not from 67108864 to 9223372036854775807"},
 		"negative interval":    {"name: m1\n", "name: m1\nraft: {snapshotInterval: -1s}\n", "raft.snapshotInterval: -1s is less than nothing"},
 		"short lease":          {"name: m1\n", "name: m1\nl2: {lease: 100ms}\n", "l2.lease: 100ms is not from 300ms to 3s"},
 		"long lease":           {"name: m1\n", "name: m1\nl2: {lease: 4s}\n", "l2.lease: 4s is not from 300ms to 3s"},

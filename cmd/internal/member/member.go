@@ -190,7 +190,7 @@ func (m *Member) raftTuning() cluster.Tuning {
 	c, t := m.config.Raft, m.edges.Tuning.Raft
 	t.Heartbeat, t.Election = cmp.Or(c.Heartbeat, t.Heartbeat), cmp.Or(c.Election, t.Election)
 	t.SnapshotThreshold, t.SnapshotInterval = cmp.Or(c.SnapshotThreshold, t.SnapshotThreshold), cmp.Or(c.SnapshotInterval, t.SnapshotInterval)
-	t.TrailingLogs = cmp.Or(c.TrailingLogs, t.TrailingLogs)
+	t.TrailingLogs, t.MaxLogBytes = cmp.Or(c.TrailingLogs, t.TrailingLogs), cmp.Or(c.MaxLogBytes, t.MaxLogBytes)
 	return t
 }
 
