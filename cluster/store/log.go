@@ -107,6 +107,15 @@ func (g *guardedLog) DeleteRange(first, last uint64) error {
 	return g.write("cut the log", g.inner.DeleteRange(first, last))
 }
 
+// EntryBytes implements Sizer. An entry that is not what was stored is told when it is read.
+func (g *guardedLog) EntryBytes(index uint64) (uint64, error) {
+	bytes, err := sizeOf(g.inner, index)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return 0, raft.ErrLogNotFound
+	}
+	return bytes, g.read(fmt.Sprintf("read the length of log entry %d", index), err)
+}
+
 // IsMonotonic passes on whether the store below needs the log to be cleared after a restore.
 func (g *guardedLog) IsMonotonic() bool {
 	m, ok := g.inner.(raft.MonotonicLogStore)

@@ -28,7 +28,13 @@ type Meter struct {
 // metered is an entry of the log.
 type metered struct{ index, bytes uint64 }
 
-// NewMeter reads a log once.
+// Sizer is a raft.LogStore that knows what its entries take without reading them: nothing depends on those below a snapshot, and there may be many.
+type Sizer interface {
+	// EntryBytes is how long an entry's data is, or a little more. Errors: raft.ErrLogNotFound.
+	EntryBytes(index uint64) (uint64, error)
+}
+
+// NewMeter asks a log for all its entries once.
 func NewMeter(log raft.LogStore) (*Meter, error) {
 	m := &Meter{LogStore: log}
 	first, err := log.FirstIndex()
@@ -40,15 +46,25 @@ func NewMeter(log raft.LogStore) (*Meter, error) {
 		return nil, err
 	}
 	for i := first; i > 0 && i <= last; i++ {
-		var l raft.Log
-		if err := log.GetLog(i, &l); err == nil {
-			m.addLocked(&l)
+		if bytes, err := sizeOf(log, i); err == nil {
+			m.addLocked(metered{i, bytes + entryBytes})
 		} else if !errors.Is(err, raft.ErrLogNotFound) {
 			return nil, err
 		}
 	}
 	return m, nil
 }
+
+func sizeOf(log raft.LogStore, index uint64) (bytes uint64, err error) {
+	if sizer, ok := log.(Sizer); ok {
+		return sizer.EntryBytes(index)
+	}
+	var l raft.Log
+	err = log.GetLog(index, &l)
+	return dataBytes(&l), err
+}
+
+func dataBytes(l *raft.Log) uint64 { return uint64(len(l.Data) + len(l.Extensions)) }
 
 // StoreLog implements raft.LogStore.
 func (m *Meter) StoreLog(l *raft.Log) error { return m.StoreLogs([]*raft.Log{l}) }
@@ -61,14 +77,13 @@ func (m *Meter) StoreLogs(logs []*raft.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range logs {
-		m.addLocked(l)
+		m.addLocked(metered{l.Index, dataBytes(l) + entryBytes})
 	}
 	return nil
 }
 
-func (m *Meter) addLocked(l *raft.Log) {
-	added := metered{l.Index, uint64(len(l.Data)+len(l.Extensions)) + entryBytes}
-	at, replaced := m.find(l.Index)
+func (m *Meter) addLocked(added metered) {
+	at, replaced := m.find(added.index)
 	if replaced {
 		m.bytes -= m.entries[at].bytes
 		m.entries[at] = added

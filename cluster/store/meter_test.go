@@ -144,3 +144,29 @@ func TestMeterTellsOfGrowth(t *testing.T) {
 		t.Error("not told")
 	}
 }
+
+// An entry that nothing depends on may be damaged: who needs it learns of it.
+func TestMeterLooksAtNoEntry(t *testing.T) {
+	inner := raft.NewInmemStore()
+	g := store.NewGuard("p", store.Stores{Log: inner, Stable: inner, Snapshots: raft.NewInmemSnapshotStore()})
+	for i := uint64(1); i <= 3; i++ {
+		if err := g.Checked().Log.StoreLog(&raft.Log{Index: i, Data: make([]byte, 1000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l raft.Log
+	if err := inner.GetLog(2, &l); err != nil {
+		t.Fatal(err)
+	}
+	l.Data[7] ^= 1
+	if err := inner.StoreLog(&l); err != nil {
+		t.Fatal(err)
+	}
+	m, err := store.NewMeter(g.Checked().Log)
+	if err != nil || g.Err() != nil || m.Bytes() < 3000 {
+		t.Errorf("%v, %v", err, g.Err())
+	}
+	if err := m.GetLog(2, &l); err == nil {
+		t.Error("it was read as it is")
+	}
+}

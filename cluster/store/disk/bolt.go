@@ -74,6 +74,19 @@ func (b *boltLog) GetLog(index uint64, l *raft.Log) error {
 	})
 }
 
+// EntryBytes looks at no page of a large entry but the first.
+func (b *boltLog) EntryBytes(index uint64) (bytes uint64, err error) {
+	err = b.db.View(func(tx *bbolt.Tx) error {
+		value := tx.Bucket(bucketLogs).Get(keyOf(index))
+		if value == nil {
+			return raft.ErrLogNotFound
+		}
+		bytes = uint64(len(value))
+		return nil
+	})
+	return bytes, err
+}
+
 // StoreLogs stores entries, all of them or none.
 func (b *boltLog) StoreLogs(logs []*raft.Log) error {
 	return b.db.Update(func(tx *bbolt.Tx) error {

@@ -23,6 +23,8 @@ import (
 	"fairlead.io/fairlead/internal/mapped"
 )
 
+var _ store.Sizer = (*logStore)(nil)
+
 // logStore is a bbolt file whose faults are errors. bbolt panics on a damaged page, and reading a page behind the end
 // of a file that was cut short is a fault of memory: both would end the whole process.
 type logStore struct {
@@ -176,6 +178,12 @@ func (l *logStore) LastIndex() (i uint64, err error) {
 
 func (l *logStore) GetLog(index uint64, out *raft.Log) error {
 	return l.guarded(func() error { return l.inner.GetLog(index, out) })
+}
+
+// EntryBytes implements store.Sizer.
+func (l *logStore) EntryBytes(index uint64) (bytes uint64, err error) {
+	err = l.guarded(func() (err error) { bytes, err = l.inner.EntryBytes(index); return err })
+	return bytes, err
 }
 
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
