@@ -100,31 +100,12 @@ func (n *Node) Confirm(request ConfirmRequest) (Confirmation, error) {
 	return answer, nil
 }
 
-// found makes the group if this member is to, and everybody else confirms. It tells whether there is anything left to
+// tryFound makes the group if this member is to, and everybody else confirms. It tells whether there is anything left to
 // try: not when the group is made, or another one was found.
 func (n *Node) tryFound(ctx context.Context) (done bool, err error) {
-	b := n.o.Bootstrap
-	request := b.request()
-	var configuration raft.Configuration
-	for _, m := range request.Members {
-		id := string(n.id)
-		if m.Name != n.o.Name {
-			c, err := b.Confirm(ctx, m, request)
-			if err != nil {
-				return false, fmt.Errorf("bootstrap: ask %s at %s: %w", m.Name, m.Address, err)
-			}
-			if !c.Empty {
-				n.log.Info("group exists, asking to join it", "member", m.Name)
-				return true, nil
-			}
-			if NameOf(c.ServerID) != m.Name {
-				return false, fmt.Errorf("bootstrap: %s answers at %s where %s was expected", c.ServerID, m.Address, m.Name)
-			}
-			id = c.ServerID
-		}
-		configuration.Servers = append(configuration.Servers, raft.Server{
-			Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(m.Address),
-		})
+	configuration, exists, err := n.askFirstMembers(ctx)
+	if exists || err != nil {
+		return exists, err
 	}
 	err = n.await(ctx, n.raft.BootstrapCluster(configuration))
 	if errors.Is(err, raft.ErrCantBootstrap) {
@@ -135,6 +116,33 @@ func (n *Node) tryFound(ctx context.Context) (done bool, err error) {
 	}
 	n.log.Info("group founded", "server", n.id, "members", len(configuration.Servers))
 	return true, nil
+}
+
+// askFirstMembers asks every other first member whether it is empty, and gives the group that they would be. One that holds
+// something says that there is a group, whatever the others answer, or whether they do: a group lives on a majority.
+func (n *Node) askFirstMembers(ctx context.Context) (group raft.Configuration, exists bool, err error) {
+	b := n.o.Bootstrap
+	request := b.request()
+	for _, m := range request.Members {
+		id := string(n.id)
+		if m.Name != n.o.Name {
+			c, problem := b.Confirm(ctx, m, request)
+			switch {
+			case problem != nil:
+				err = cmp.Or(err, fmt.Errorf("bootstrap: ask %s at %s: %w", m.Name, m.Address, problem))
+			case !c.Empty:
+				n.log.Info("group exists, asking to join it", "member", m.Name)
+				return raft.Configuration{}, true, nil
+			case NameOf(c.ServerID) != m.Name:
+				err = cmp.Or(err, fmt.Errorf("bootstrap: %s answers at %s where %s was expected", c.ServerID, m.Address, m.Name))
+			}
+			id = c.ServerID
+		}
+		group.Servers = append(group.Servers, raft.Server{
+			Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(m.Address),
+		})
+	}
+	return group, false, err
 }
 
 // undoHalfBootstrap makes a folder empty again whose bootstrap was interrupted between keeping its first term and

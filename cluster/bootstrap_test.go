@@ -115,6 +115,28 @@ func testFounderThatLostItsFolderJoinsTheGroupThatExists(t *testing.T) {
 	}
 }
 
+// It finds the group also while another first member is off, wherever that one is in the list.
+func TestFounderThatLostItsFolderJoinsWhileAnotherMemberIsOff(t *testing.T) {
+	for _, off := range []string{"b", "e"} {
+		runInBubble(t, off, func(t *testing.T) {
+			g := newGroup(t, "a", "b", "c", "d", "e")
+			g.startAll()
+			defer g.stopAll()
+			mustPropose(t, g.leader(), put(1))
+			g.settle()
+			g.members[off].stop()
+			g.members["a"].stop()
+			g.members["a"].wipe()
+			mustPropose(t, g.leader(), put(2))
+			g.start("a")
+			testkit.Until(t, "a is back as a new server", func() bool { return slices.Contains(g.voters(), "a-1x") })
+			if g.settle(); !has(g.members["a"].state, 2) {
+				t.Fatal("a is in another group")
+			}
+		})
+	}
+}
+
 // A founder that was killed between keeping its first term and writing its first entry founds the group after all.
 func TestInterruptedFoundingIsTakenUpAgain(t *testing.T) {
 	inBubble(t, testInterruptedFoundingIsTakenUpAgain)

@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,9 +120,11 @@ func (o *others) join(self admin.Member, version string) func(context.Context, c
 	}
 }
 
-// ask asks the other members in turn, until one does what is asked. It gives the last one's error.
+// ask asks the other members in turn, until one does what is asked or tells what is for good. Otherwise it gives what a member
+// answered, if any did: that another one cannot be reached, or knows nobody who leads, says less.
 func (o *others) ask(ctx context.Context, self admin.Member, do func(context.Context, *admin.Client) error) error {
-	last := cluster.ErrNotReady
+	why := cluster.ErrNotReady
+	answered := false
 	for _, name := range o.names {
 		if name == self.Name {
 			continue
@@ -132,7 +135,19 @@ func (o *others) ask(ctx context.Context, self admin.Member, do func(context.Con
 		if err == nil {
 			return nil
 		}
-		last = clusterError(err)
+		told := clusterError(err)
+		if errors.Is(told, cluster.ErrRemoved) || errors.Is(told, cluster.ErrRolledBack) {
+			return told
+		}
+		if says := answers(err); says || !answered {
+			why, answered = told, says
+		}
 	}
-	return last
+	return why
+}
+
+// answers tells whether an error is what the leader says of the question, and not why nobody was there to say it.
+func answers(err error) bool {
+	var r *admin.Refusal
+	return errors.As(err, &r) && r.Code != admin.NotLeader && r.Code != admin.Stopped
 }
