@@ -17,6 +17,7 @@ import (
 // agree to share it may be told of it for L1 while nobody is disturbed, since what users are told follows the record. A
 // port that a Service closed, and that nobody else has, may lead to its own pods until nodes can know: a kernel goes on
 // with what it was told, and the address belongs to that Service all the time. Nobody else gets it so long (s3_ports.go).
+// What a member announces of an address leads to the nodes of one owner (s3_hops.go).
 type s3 struct {
 	idle
 	*judge
@@ -25,6 +26,7 @@ type s3 struct {
 	former map[netip.Addr]map[fsm.ServiceID]time.Duration
 	closed map[closing]time.Duration // when Services that keep an address gave ports of it up
 	lost   *portLosses
+	hops   hopsOf
 	remembered
 	told overdue
 }
@@ -42,18 +44,19 @@ const inFlight = 100 * time.Millisecond
 func newS3(j *judge) rule {
 	return &s3{
 		judge: j, owners: map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}, former: map[netip.Addr]map[fsm.ServiceID]time.Duration{},
-		closed: map[closing]time.Duration{}, lost: newPortLosses(), told: newOverdue(),
+		closed: map[closing]time.Duration{}, lost: newPortLosses(), hops: newHopsOf(), told: newOverdue(),
 	}
 }
 
 func (r *s3) step(s *step) {
 	before := s.before
 	if s.replaced {
+		r.restored(s)
 		before, r.owners = nil, map[netip.Addr]map[fsm.ServiceID]fsm.Allocation{}
 		clear(r.lost.since)
-		r.restored(s)
 	}
 	r.lost.forget(s.after)
+	r.hops.step(before, s)
 	touched := map[netip.Addr]bool{}
 	fsm.Changes(before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) {
 		if was != nil {
@@ -88,14 +91,19 @@ func (r *s3) recount(a netip.Addr, s *step) {
 			}
 		}
 		if !still {
-			if r.former[a] == nil {
-				r.former[a] = map[fsm.ServiceID]time.Duration{}
-			}
-			r.former[a][id] = r.scene.now
+			r.lose(a, id)
 		}
 	}
 	r.comparePorts(a, r.owners[a], now, s)
 	r.owners[a] = now
+}
+
+// lose notes that an address is a Service's no more.
+func (r *s3) lose(a netip.Addr, id fsm.ServiceID) {
+	if r.former[a] == nil {
+		r.former[a] = map[fsm.ServiceID]time.Duration{}
+	}
+	r.former[a][id] = r.scene.now
 }
 
 // compare compares the owners of one address: each pair must have agreed, and share no port.
@@ -148,6 +156,10 @@ func (r *s3) compareTold(id string, number uint64) {
 }
 
 func (r *s3) tick() {
+	if !r.record.View().Group().Quarantine.IsZero() {
+		r.until = r.scene.now
+	}
+	r.hops.tick(r.judge)
 	if !r.scene.unexcused("kubernetes") || r.scene.sound == never {
 		for key, w := range r.told.since {
 			w.at = r.scene.now
@@ -179,7 +191,7 @@ func (r *s3) flow(e event.Stamped, x event.Flow) {
 		return
 	}
 	for id, at := range r.former[x.Address] {
-		if r.scene.now-at <= inFlight && r.kube.served(string(id), x.Pod) {
+		if (r.scene.now-at <= inFlight || r.keeps(at)) && r.kube.served(string(id), x.Pod) {
 			return
 		}
 	}

@@ -15,12 +15,20 @@ import (
 // what users were told. They go back to those, and those get no others.
 type remembered struct {
 	at     time.Duration
+	until  time.Duration // when the quarantine that follows was seen last
 	owners map[netip.Addr][]fsm.ServiceID
 }
 
 // restored notes what a record lost that was restored from a backup.
 func (r *s3) restored(s *step) {
-	r.remembered = remembered{at: r.scene.now, owners: map[netip.Addr][]fsm.ServiceID{}}
+	r.remembered = remembered{at: r.scene.now, until: r.scene.now, owners: map[netip.Addr][]fsm.ServiceID{}}
+	for a, owners := range r.owners {
+		for id := range owners {
+			if !slices.ContainsFunc(s.after.Owners(a.String()), func(o *fsm.Allocation) bool { return o.Service == id }) {
+				r.lose(a, id)
+			}
+		}
+	}
 	if s.before == nil || s.after.Group().Format < 2 {
 		return
 	}
@@ -33,6 +41,12 @@ func (r *s3) restored(s *step) {
 			r.remembered.owners[o.Address] = append(r.remembered.owners[o.Address], o.Service)
 		}
 	}
+}
+
+// keeps tells whether an address that its owner lost at some time may still lead to it: it was lost with the record, and in the
+// quarantine nothing is withdrawn.
+func (r *s3) keeps(lost time.Duration) bool {
+	return r.until > 0 && lost >= r.at && r.scene.now-r.until <= r.bounds.S8
 }
 
 // compareRemembered judges an allocation that came. A user who wrote to a Service or to pools since may have asked for it.

@@ -185,6 +185,25 @@ func recordTales() []tale {
 			s.commit(&fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: "n1", Boot: "b1", Upto: s.state.Read().Revision()}}})
 			s.commit(allocate("api", 443))
 		}),
+		breaks("S3", "nodes-of-two-services", func(s *story) {
+			handOn(s)
+			s.forward(vip1, "n1", "n2")
+			s.wait(2 * time.Second)
+		}),
+		fine("S3", "nodes-of-two-services-for-a-moment", func(s *story) {
+			handOn(s)
+			s.steer("n1", vip1, true)
+			s.forward(vip1, "n1", "n2")
+			s.wait(500 * time.Millisecond)
+			s.forward(vip1, "n2")
+			s.wait(2 * time.Second)
+		}),
+		fine("S3", "nodes-of-two-services-by-a-frozen-member", func(s *story) {
+			handOn(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "freeze", On: []string{"m3"}})
+			s.forwardBy(vip1, []string{"m3"}, "n1", "n2")
+			s.wait(2 * time.Second)
+		}),
 		breaks("S3", "both-are-told", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.service("api", "create", "user", "}")
@@ -275,4 +294,14 @@ func allocate(name string, ports ...uint16) fsm.Command {
 		c.Ports = append(c.Ports, fsm.Port{Protocol: fsm.TCP, Number: p})
 	}
 	return c
+}
+
+// handOn has the address of a Service that ran on one node become another one's, on another node.
+func handOn(s *story) {
+	s.publish("web", vip1, "n1")
+	s.service("web", "delete", "user", "}")
+	s.commit(&fsm.ReleaseAllocation{Address: addr(vip1), Service: "a/web"})
+	s.withdraw(vip1, "n1")
+	s.commit(&fsm.FreeAllocation{Address: addr(vip1), Service: "a/web"})
+	s.publish("api", vip1, "n2")
 }

@@ -34,8 +34,7 @@ type routes struct {
 	from    *fsm.View
 	paths   derive.Rollup
 	derived bgp.Routes
-	// settled are the paths of the newest record outside a quarantine, of single addresses.
-	settled bgp.Paths
+	settled derive.Settled
 	kept    bool // derived holds paths that are not of the record
 	silent  bool // members peer with nobody, and derived has no paths
 }
@@ -89,12 +88,12 @@ func (r *routes) derive(view *fsm.View) {
 // pathsOf gives the paths of a view, and what of them differs from those before.
 func (r *routes) pathsOf(view *fsm.View) (paths bgp.Paths, touched []netip.Prefix, whole bool) {
 	if r.silent {
-		r.paths, r.settled = derive.Rollup{}, bgp.Paths{}
+		r.paths, r.settled = derive.Rollup{}, derive.Settled{}
 		return paths, nil, r.derived.Paths.Len() > 0
 	}
 	paths, touched, whole = r.paths.Follow(view)
 	if view.Group().Quarantine.IsZero() {
-		r.settled = r.paths.Singles()
+		r.settled = derive.Settled{View: view, Paths: r.paths.Singles()}
 		return paths, touched, whole
 	}
 	return derive.Keep(view, paths, r.settled), nil, true

@@ -9,7 +9,6 @@ package derive
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -65,34 +64,6 @@ func Paths(v *fsm.View) []bgp.Path {
 	}
 	slices.SortFunc(out, bgp.Path.Compare)
 	return out
-}
-
-// Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
-// than was agreed on, and nothing is withdrawn until a complete view has filled it again (DESIGN §4). What it says is
-// to be withdrawn is not kept.
-func Keep(v *fsm.View, paths, before bgp.Paths) bgp.Paths {
-	type hop struct {
-		prefix netip.Prefix
-		via    netip.Addr
-	}
-	known := map[hop]bool{}
-	for p := range paths.All() {
-		known[hop{p.Prefix, p.NextHop}] = true
-	}
-	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
-		for _, h := range r.NextHops {
-			if h.Withdrawing {
-				known[hop{r.Prefix, h.Address()}] = true
-			}
-		}
-	}
-	kept := map[netip.Prefix][]bgp.Path{}
-	for p := range before.All() {
-		if !known[hop{p.Prefix, p.NextHop}] {
-			kept[p.Prefix] = append(kept[p.Prefix], p)
-		}
-	}
-	return paths.With(slices.Collect(maps.Keys(kept)), func(prefix netip.Prefix) []bgp.Path { return append(paths.Of(prefix), kept[prefix]...) })
 }
 
 // attributes finds how an address is announced.

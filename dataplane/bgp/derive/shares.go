@@ -37,9 +37,11 @@ type Shares struct {
 	blocks aggregates
 	nodes  map[fsm.NodeID]map[netip.Prefix]part
 	at     map[netip.Prefix][]fsm.NodeID // who has a part of a prefix
-	seq    uint64
-	common uint64                // sequence number of the newest change that concerns every node
-	own    map[fsm.NodeID]uint64 // and of those that concern one
+	// settled is of the newest record outside a quarantine.
+	settled Settled
+	seq     uint64
+	common  uint64                // sequence number of the newest change that concerns every node
+	own     map[fsm.NodeID]uint64 // and of those that concern one
 }
 
 // part is what one node has of one prefix: the path by its next hop, or none where a hop of it is on its way out.
@@ -57,6 +59,9 @@ func (s *Shares) Follow(v *fsm.View) {
 	before := s.view
 	_, touched, whole := s.all.Follow(v)
 	s.view = v
+	if v.Group().Quarantine.IsZero() {
+		s.settled = Settled{View: v, Paths: s.all.paths}
+	}
 	defer s.redraw(touched, whole)
 	if whole {
 		s.nodes, s.at, s.own = map[fsm.NodeID]map[netip.Prefix]part{}, map[netip.Prefix][]fsm.NodeID{}, map[fsm.NodeID]uint64{}
@@ -129,6 +134,7 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 	for _, prefix := range slices.SortedFunc(maps.Keys(s.nodes[node]), netip.Prefix.Compare) {
 		p := s.nodes[node][prefix]
 		switch {
+		case out.Keep && !p.gone && s.settled.ownerChanged(s.view, prefix): // Keep says why
 		case !p.gone:
 			of := s.all.paths.Of(prefix)
 			out.Paths = append(out.Paths, of[slices.IndexFunc(of, func(own bgp.Path) bool { return own.NextHop == p.nextHop })])
