@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -136,4 +137,78 @@ func TestPropertyFlippedBitIsNoticed(t *testing.T) {
 	if noticed == 0 {
 		t.Error("nothing was noticed")
 	}
+}
+
+// Whatever bit flips in what is kept of an obsolete snapshot, the member begins with the newest one, and the next one is kept in its
+// place beside it.
+func TestPropertyFlippedBitInAnObsoleteSnapshotCostsNothing(t *testing.T) {
+	t.Parallel()
+	whole, _ := furnish(t)
+	obsolete, err := filepath.Glob(filepath.Join(whole, snapshotsDir, "1-10-*", "*"))
+	if err != nil || len(obsolete) < 3 {
+		t.Fatalf("%v, %v", obsolete, err)
+	}
+	testkit.Check(t, func(t *rapid.T) {
+		path, err := os.MkdirTemp("", "flip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.RemoveAll(path) }()
+		if err := os.CopyFS(path, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		running := rapid.Bool().Draw(t, "while the member runs")
+		flip := func() {
+			name := rapid.SampledFrom([]string{metaFile, metaFile, metaFile, sumFile, "state.bin"}).Draw(t, "file")
+			name = filepath.Join(path, snapshotsDir, filepath.Base(filepath.Dir(obsolete[0])), name)
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := rapid.IntRange(0, len(raw)-1).Draw(t, "at")
+			// What the library goes by is more worth a look than the rest.
+			if key := rapid.SampledFrom([]string{"", `"ID":`, `"Index":`, `"Term":`}).Draw(t, "near"); key != "" && bytes.Contains(raw, []byte(key)) {
+				at = bytes.Index(raw, []byte(key)) + rapid.IntRange(1, len(key)+1).Draw(t, "behind its beginning")
+			}
+			raw[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+			if err := os.WriteFile(name, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !running {
+			flip()
+		}
+		f, err := Open(path, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if running {
+			flip()
+		}
+		newest := func(index uint64) {
+			list, err := f.Stores().Snapshots.List()
+			if err != nil || len(list) == 0 || list[0].Index != index {
+				t.Fatalf("snapshots %v, want that of %d: %v", list, index, err)
+			}
+		}
+		newest(20)
+		_, wire := raft.NewInmemTransport("a")
+		sink, err := f.Stores().Snapshots.Create(1, 25, 1, raft.Configuration{}, 1, wire)
+		if err == nil {
+			err = sink.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest(25)
+		if kept, _ := filepath.Glob(filepath.Join(path, snapshotsDir, "1-20-*")); len(kept) != 1 {
+			t.Fatal("the snapshot before is gone")
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readAll(path); err != nil || got.Found.Snapshot != 25 {
+			t.Fatalf("it begins with %+v: %v", got.Found, err)
+		}
+	})
 }

@@ -67,6 +67,29 @@ func (s *snapshots) clean() error {
 	return nil
 }
 
+// weed removes obsolete snapshots whose meta.json is not what was written. The library believes it where it removes old snapshots: one
+// without an id has it remove the folder of all, and one with a higher index has it remove the newest. That one is nobody's to remove:
+// List says what is wrong with it.
+func (s *snapshots) weed() error {
+	newest, err := s.newest()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(s.path, e.Name())
+		if _, finished := position(e.Name()); finished && e.Name() != newest && checkMeta(path) != nil {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // is tells whether a folder has a file.
 func is(folder, file string) bool {
 	_, err := os.Stat(filepath.Join(folder, file))
@@ -83,6 +106,9 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 	if err != nil {
 		return nil, s.error("list snapshots", err)
 	}
+	list = slices.DeleteFunc(list, func(m *raft.SnapshotMeta) bool { // obsolete, and weeded out before the next one is finished
+		return m.ID != newest && (m.ID == "" || checkMeta(filepath.Join(s.path, m.ID)) != nil)
+	})
 	if newest != "" && (len(list) == 0 || list[0].ID != newest) {
 		return nil, s.error("read snapshot "+newest, fmt.Errorf("%w: its meta.json is missing or damaged", store.ErrCorrupt))
 	}
@@ -156,7 +182,7 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 	if err := s.private(filepath.Join(s.path, inner.ID()+begunSuffix)); err != nil {
 		return nil, errors.Join(err, inner.Cancel())
 	}
-	return &sink{SnapshotSink: inner, path: filepath.Join(s.path, inner.ID())}, nil
+	return &sink{SnapshotSink: inner, into: s, path: filepath.Join(s.path, inner.ID())}, nil
 }
 
 // private keeps a folder, and the files in it, from others: the library leaves that to the umask.
@@ -178,10 +204,22 @@ func (s *snapshots) private(folder string) error {
 
 type sink struct {
 	raft.SnapshotSink
+	into *snapshots
 	path string
 }
 
+// Close fails, and removes nothing, when the snapshot that was the newest so far is damaged: it may be what is wrong with the disk.
 func (s *sink) Close() error {
+	newest, err := s.into.newest()
+	if err == nil && newest != "" {
+		err = checkMeta(filepath.Join(s.into.path, newest))
+	}
+	if err == nil {
+		err = s.into.weed()
+	}
+	if err != nil {
+		return errors.Join(err, s.Cancel())
+	}
 	if err := s.SnapshotSink.Close(); err != nil {
 		return err
 	}
