@@ -5,8 +5,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"github.com/hashicorp/raft"
 )
@@ -39,6 +41,7 @@ var ErrCorrupt = errors.New("corrupt")
 // Remedies, in the words that a user sees.
 const (
 	remedyWrite = "free space or make the folder writable, then start this member again; nothing that was acknowledged is lost"
+	remedyRead  = "see what the system logs of the disk, and whether this member may read the folder, then start it again; what is there may well be sound"
 	// RemedyReplace is what to do with a folder that can no longer be believed.
 	RemedyReplace = "check the disk, move this folder away and start the member again: it rejoins as a new server and copies the record from the others"
 )
@@ -99,7 +102,22 @@ type view struct {
 func (v view) write(op string, err error) error { return v.check(op, remedyWrite, err) }
 
 // read passes a read's result on, or ends here.
-func (v view) read(op string, err error) error { return v.check(op, RemedyReplace, err) }
+func (v view) read(op string, err error) error { return v.check(op, RemedyOf(err), err) }
+
+// RemedyOf is what to do about what could not be read. That the system did not give it, such as for lack of a right or for a cable, says
+// nothing against what is there; that it is missing does.
+func RemedyOf(err error) string {
+	if Unread(err) {
+		return remedyRead
+	}
+	return RemedyReplace
+}
+
+// Unread tells whether the system did not give something that is there.
+func Unread(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist)
+}
 
 func (v view) check(op, remedy string, err error) error {
 	if err == nil {

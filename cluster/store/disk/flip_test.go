@@ -212,3 +212,23 @@ func TestPropertyFlippedBitInAnObsoleteSnapshotCostsNothing(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be read, as the newest snapshot where the system gives an error, is not told as damaged, and nobody is told to give the folder up.
+func TestWhatCannotBeReadIsNotToldAsDamaged(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{metaFile, sumFile, "state.bin"} {
+		path, _ := furnish(t)
+		found, err := filepath.Glob(filepath.Join(path, snapshotsDir, "1-20-*", file))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if err := errors.Join(os.Remove(found[0]), os.Mkdir(found[0], 0o700)); err != nil { // reading gives EISDIR, also to root
+			t.Fatal(err)
+		}
+		_, err = readAll(path)
+		var fault *store.Error
+		if !errors.As(err, &fault) || errors.Is(err, store.ErrCorrupt) || fault.Remedy == store.RemedyReplace {
+			t.Errorf("%s: told as %v", file, err)
+		}
+	}
+}

@@ -102,6 +102,11 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 	if err != nil {
 		return nil, s.error("list snapshots", err)
 	}
+	if newest != "" {
+		if err := checkMeta(filepath.Join(s.path, newest)); store.Unread(err) { // the library would skip it
+			return nil, s.error("read snapshot "+newest, err)
+		}
+	}
 	list, err := s.FileSnapshotStore.List()
 	if err != nil {
 		return nil, s.error("list snapshots", err)
@@ -127,13 +132,16 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	meta, r, err := s.FileSnapshotStore.Open(id)
 	if err != nil {
-		return nil, nil, s.error("open snapshot "+id, fmt.Errorf("%w: %w", store.ErrCorrupt, err))
+		if !store.Unread(err) {
+			err = fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+		}
+		return nil, nil, s.error("open snapshot "+id, err)
 	}
 	return meta, r, nil
 }
 
 func (s *snapshots) error(op string, err error) error {
-	return &store.Error{Path: s.path, Op: op, Remedy: store.RemedyReplace, Err: err}
+	return &store.Error{Path: s.path, Op: op, Remedy: store.RemedyOf(err), Err: err}
 }
 
 // newest is the name of the newest snapshot, by what the names say; empty if there is none.
