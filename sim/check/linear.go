@@ -36,18 +36,19 @@ func holds(data []byte, key, value string) bool {
 // must not depend on how fast a machine is in any other way.
 const patience = 20 * time.Second
 
-// operation is what a client asked of a register, and output what a get returned.
-type operation struct {
-	put   bool
-	value string
+// RegisterCall is what a client asked of a register: to put a value, or to get it.
+type RegisterCall struct {
+	Put   bool
+	Value string // to put
 }
 
-func model() porcupine.Model {
+// RegisterModel is how a register answers, whose input is a RegisterCall and whose output is the value that a get returned, a string.
+func RegisterModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return "" },
 		Step: func(state, input, output any) (bool, any) {
-			if op := input.(operation); op.put {
-				return true, op.value
+			if op := input.(RegisterCall); op.Put {
+				return true, op.Value
 			}
 			return output.(string) == state.(string), state
 		},
@@ -79,7 +80,7 @@ func linearizable(key string, history []*call) *unordered {
 			continue
 		}
 		op := porcupine.Operation{
-			ClientId: clientOf(clients, c), Input: operation{c.do == "put", c.value}, Call: int64(c.began.Number),
+			ClientId: clientOf(clients, c), Input: RegisterCall{c.do == "put", c.value}, Call: int64(c.began.Number),
 			Output: c.Value, Return: math.MaxInt64,
 		}
 		if done {
@@ -88,7 +89,7 @@ func linearizable(key string, history []*call) *unordered {
 		}
 		ops = append(ops, op)
 	}
-	if len(ops) == 0 || porcupine.CheckOperationsTimeout(model(), ops, patience) != porcupine.Illegal {
+	if len(ops) == 0 || porcupine.CheckOperationsTimeout(RegisterModel(), ops, patience) != porcupine.Illegal {
 		return nil
 	}
 	return bad
