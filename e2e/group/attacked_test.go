@@ -4,7 +4,6 @@ package group_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -123,21 +122,6 @@ func spent(m *lab.Member) (time.Duration, error) {
 	return time.Duration(ticks) * 10 * time.Millisecond, nil // the kernel shows hundredths on every architecture
 }
 
-// memory is what a member has of its own, in bytes.
-func memory(m *lab.Member) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "RssAnon:" {
-			n, err := strconv.Atoi(f[1])
-			return n << 10, err
-		}
-	}
-	return 0, errors.New("no RssAnon")
-}
-
 // watched is what members of a group that is attacked have said and worked.
 type watched struct {
 	t     *testing.T
@@ -171,7 +155,7 @@ func (w *watched) judge(before string) {
 		if n, most := strings.Count(m.Log(), "\n")-w.said[m], int(took.Seconds())+20; n > most {
 			w.t.Errorf("%s said %d lines in %v", m.Name, n, took)
 		}
-		if n, err := memory(m); err != nil || n > mostMemory {
+		if n, err := m.Memory(); err != nil || n > mostMemory {
 			w.t.Errorf("%s takes %d MB: %v", m.Name, n>>20, err)
 		}
 		if n, err := spent(m); err != nil || n-w.spent[m] > took/mostWork {

@@ -223,7 +223,7 @@ func TestDriversThatMeanHarmHurtNobody(t *testing.T) {
 			return nil
 		})
 		for _, m := range l.Members {
-			n, err := memory(m)
+			n, err := m.Memory()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -149,7 +149,7 @@ func TestInsidersWhoFloodCostNothing(t *testing.T) {
 		l.Bird.WaitNextHops(prefix(of), lab.NodeAddress(1+i%3))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 			for _, m := range l.Members {
-				n, err := memory(m)
+				n, err := m.Memory()
 				if err != nil {
 					t.Fatal(err)
 				}

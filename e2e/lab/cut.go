@@ -56,6 +56,34 @@ func (l *Lab) Heal() {
 	l.nft(fmt.Sprintf("table ip %s {}\ndelete table ip %s", nftTable, nftTable))
 }
 
+// Way is what goes from one member to another, and how many of its packets get lost, in percent.
+type Way struct {
+	From, To *Member
+	Lost     int
+}
+
+// Lose has packets lost on some ways until Deliver is called with the same name, beside what else is lost and cut. What is lost of a connection
+// is sent again, as late as the kernel thinks right.
+func (l *Lab) Lose(name string, ways ...Way) {
+	l.t.Helper()
+	var rules strings.Builder
+	for _, w := range ways {
+		which := fmt.Sprintf("numgen random mod 100 < %d ", w.Lost)
+		if w.Lost >= 100 {
+			which = "" // nft takes no condition that always holds
+		}
+		fmt.Fprintf(&rules, "ip saddr %s ip daddr %s %sdrop\n", w.From.Address, w.To.Address, which)
+	}
+	l.nft(fmt.Sprintf("table ip %[1]s_%[2]s {}\ndelete table ip %[1]s_%[2]s\ntable ip %[1]s_%[2]s {\nchain in {\ntype filter hook input priority 0;\n%[3]s}\n}",
+		nftTable, name, rules.String()))
+}
+
+// Deliver ends a Lose.
+func (l *Lab) Deliver(name string) {
+	l.t.Helper()
+	l.nft(fmt.Sprintf("table ip %[1]s_%[2]s {}\ndelete table ip %[1]s_%[2]s", nftTable, name))
+}
+
 func addresses(members []*Member) []string {
 	var out []string
 	for _, m := range members {

@@ -31,6 +31,10 @@ const ASN = 65000
 // Options say what kind of lab is wanted. The zero value is three members that steer nothing.
 type Options struct {
 	Members int // 3
+	// Spare members come after those, are not started, and ask to be let into the group when they are.
+	Spare int
+	// Disk gives each member's folder a file system of its own of so many bytes; 0: none. See MainIn.
+	Disk int
 	// Log is the level at which members log; debug.
 	Log string
 	// Extra is appended to every controller.yaml.
@@ -75,7 +79,7 @@ func New(t testing.TB, o Options) *Lab {
 		o.Log = "debug"
 	}
 	l := &Lab{t: t, o: o, dir: t.TempDir(), bin: Binary(t)}
-	for i := range o.Members {
+	for i := range o.Members + o.Spare {
 		l.give(i)
 		o.Bird.Neighbors = append(o.Bird.Neighbors, birdtest.Neighbor{
 			Name: fmt.Sprintf("m%d", i+1), Address: netip.MustParseAddr(l.memberAddress(i)), ASN: ASN,
@@ -90,7 +94,7 @@ func New(t testing.TB, o Options) *Lab {
 	l.operator()
 	t.Cleanup(l.end)
 	if !o.Stopped {
-		for _, m := range l.Members {
+		for _, m := range l.Members[:o.Members] {
 			m.Start()
 		}
 	}
@@ -112,15 +116,20 @@ func (l *Lab) give(i int) {
 }
 
 func (l *Lab) members(o Options) {
-	var list strings.Builder
-	for i := range o.Members {
-		a := l.memberAddress(i)
-		fmt.Fprintf(&list, "- {name: m%d, api: \"%s:7443\", raft: \"%s:7444\"}\n", i+1, a, a)
+	listed := func(i int) string {
+		return fmt.Sprintf("- {name: m%d, api: \"%[2]s:7443\", raft: \"%[2]s:7444\"}\n", i+1, l.memberAddress(i))
 	}
+	var first strings.Builder
 	for i := range o.Members {
-		name, a := fmt.Sprintf("m%d", i+1), l.memberAddress(i)
+		first.WriteString(listed(i))
+	}
+	for i := range o.Members + o.Spare {
+		name, a, list := fmt.Sprintf("m%d", i+1), l.memberAddress(i), first.String()
+		if i >= o.Members {
+			list += listed(i)
+		}
 		m := &Member{
-			Address: a, DataDir: filepath.Join(l.dir, name), Config: filepath.Join(l.dir, name+".yaml"),
+			Address: a, DataDir: l.folder(name), Config: filepath.Join(l.dir, name+".yaml"),
 		}
 		m.Process = &Process{Name: name, t: l.t, bin: cmp.Or(o.Binary, l.bin), args: []string{"controller", "--config", m.Config}}
 		m.Files = l.Issue(pki.Member, name, a)
@@ -134,7 +143,7 @@ members:
 sources: {manifests: [%s]%s}
 unsteered: %t
 log: %s
-%s`, name, m.DataDir, a, a, a, m.Files.CA, m.Files.Cert, m.Files.Key, list.String(), l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
+%s`, name, m.DataDir, a, a, a, m.Files.CA, m.Files.Cert, m.Files.Key, list, l.bgpOf(o, a), 11+i, a, l.Manifests.Dir, kubernetesOf(o), !o.Steered, o.Log, o.Extra)
 		m.configuration = text
 		m.Use(cmp.Or(o.Binary, l.bin))
 		l.Members = append(l.Members, m)

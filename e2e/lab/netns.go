@@ -18,8 +18,11 @@ const insideNetns = "FAIRLEAD_LAB_NETNS"
 
 // Main is a TestMain that runs the tests in a network namespace of their own. Where none can be made, tests that
 // need the lab are skipped with the reason, or fail if FAIRLEAD_REQUIRE_ROOT=1.
-func Main(m *testing.M) {
-	if code, ran := Isolate(); ran {
+func Main(m *testing.M) { MainIn(m) }
+
+// MainIn is Main in further namespaces of their own, each as a flag of unshare: "--mount" for tests whose members have disks (Options.Disk).
+func MainIn(m *testing.M, further ...string) {
+	if code, ran := Isolate(further...); ran {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -27,11 +30,12 @@ func Main(m *testing.M) {
 
 // Isolate runs this program once more, with its arguments, in a network namespace made for it, and gives its exit
 // code. It does nothing in the program that runs there, and where no namespace can be made; New then says why.
-func Isolate() (code int, ran bool) {
+// Flags of unshare name further namespaces.
+func Isolate(further ...string) (code int, ran bool) {
 	if os.Getenv(insideNetns) != "" || os.Getenv(testkit.FastVariable) == "1" {
 		return 0, false
 	}
-	code, err := again()
+	code, err := again(append([]string{"--net"}, further...))
 	if err == nil {
 		return code, true
 	}
@@ -45,8 +49,7 @@ func Isolate() (code int, ran bool) {
 const noNetns = "FAIRLEAD_LAB_NO_NETNS"
 
 // again runs this program once more, inside.
-func again() (code int, err error) {
-	flags := []string{"--net"}
+func again(flags []string) (code int, err error) {
 	if os.Getuid() != 0 {
 		flags = append(flags, "--user", "--map-root-user")
 	}

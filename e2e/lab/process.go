@@ -122,6 +122,39 @@ func (p *Process) Runs() bool {
 	return p.cmd != nil
 }
 
+// EndedByItself tells whether the process is no longer there although nobody waited for its end, and with which code it ended (-1: by a
+// signal). It does not run then, and may be started again.
+func (p *Process) EndedByItself() (code int, ended bool) {
+	p.t.Helper()
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	if cmd == nil {
+		return 0, false
+	}
+	select {
+	case <-done:
+		return p.Ended(0), true
+	default:
+		return 0, false
+	}
+}
+
+// Memory is what the process has of its own, without its children, in bytes.
+func (p *Process) Memory() (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "RssAnon:" {
+			n, err := strconv.Atoi(f[1])
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("%s has no RssAnon", p.Name)
+}
+
 // PID is the process id.
 func (p *Process) PID() int {
 	p.mu.Lock()
@@ -149,10 +182,14 @@ func Children(pid int) (out []int) {
 // Log is what the process has written to standard error.
 func (p *Process) Log() string { return p.log.String() }
 
+// Said is how many bytes that were, those counted that are not kept any more.
+func (p *Process) Said() int { return p.log.count() }
+
 // logBuffer keeps the newest output of a process.
 type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	total int // bytes, those that were cut, too
 }
 
 // maxLog bounds what is kept of a process that talks too much.
@@ -165,7 +202,14 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 		b.buf.Next(maxLog / 2)
 		fmt.Fprintln(&b.buf, "… (cut)")
 	}
+	b.total += len(p)
 	return b.buf.Write(p)
+}
+
+func (b *logBuffer) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
 }
 
 func (b *logBuffer) String() string {

@@ -113,6 +113,9 @@ func (b *Bird) ECMP() []Entry {
 	return ecmp(b.Routes())
 }
 
+// ECMP is the same of a table that was looked at before.
+func (l Look) ECMP() []Entry { return ecmp(l.Routes) }
+
 func ecmp(routes []Route) []Entry {
 	best := map[netip.Prefix]Route{}
 	for _, r := range routes {

@@ -136,6 +136,38 @@ func (b *Bird) watch(what string, look func() ([]netip.Addr, error)) (stop func(
 	}
 }
 
+// Look is a whole table as it was at some moment between two times.
+type Look struct {
+	Begin, End time.Time
+	Routes     []Route
+}
+
+// WatchTable hands the whole table to hear, again and again, with a pause between two looks, until the returned function is called, which
+// gives how often that was. A look to which BIRD gave no answer is left out.
+func (b *Bird) WatchTable(pause time.Duration, hear func(Look)) (stop func() (looks int)) {
+	looks, end, ended := 0, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			begin := time.Now()
+			if answer, err := b.ask("show route all"); err == nil {
+				looks++
+				hear(Look{begin, time.Now(), parseRoutes(answer)})
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	return func() int {
+		close(end)
+		<-ended
+		return looks
+	}
+}
+
 // Gaps returns how often, and for how long in all, there was no next hop.
 func Gaps(seen []Seen) (n int, total time.Duration) {
 	for i, s := range seen {
