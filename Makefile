@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -tr
 # Everything that decides also builds for the simulator's machine: several members run in one such process there.
 WASI_PACKAGES := $(shell cat hack/wasi-packages.txt)
 
-.PHONY: help setup build run test test-fast test-servers test-times test-wasi race lint vuln generate bench demo sim sim-ci explore attacks mutants kernel others image clean
+.PHONY: help setup build run test test-fast test-servers test-times test-wasi race lint vuln generate bench demo sim sim-ci explore attacks torture mutants kernel others image clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -100,6 +100,10 @@ explore: ## look for what nobody knows yet: make explore FOR=10m
 attacks: ## strangers, insiders and neighbours who mean harm, at three real members: make attacks FOR=60s
 	@hack/setup.sh 1>&2
 	@FAIRLEAD_ATTACK_FOR=$(or $(FOR),60s) PATH="$$PATH:/usr/sbin:/sbin" $(GO) test -count=1 -timeout 30m -v -run '$(ATTACKS)' ./e2e/group
+
+torture: ## real members, a switch and clients under faults that a seed draws: make torture FOR=30m SEED=7 ARGS="-torture.only kill"
+	@hack/setup.sh 1>&2
+	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./e2e/torture -torture.for=$(FOR) -torture.seed=$(or $(SEED),0) -torture.round=$(or $(ROUND),40s) $(ARGS)
 
 mutants: ## are planted bugs caught by the simulator's rules: make mutants ARGS="--only NAME --json FILE --write"
 	@hack/setup.sh --build-only 1>&2
