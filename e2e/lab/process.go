@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +24,8 @@ import (
 
 // Process is one process of the shipped binary, which is started, ended and started again.
 type Process struct {
-	Name string
+	Name   string
+	Within []string // a command that runs it from its next Start on, such as unshare; it has to become the process
 
 	t    testing.TB
 	bin  string // see Use
@@ -50,6 +52,7 @@ func (p *Process) Start() {
 	}
 	// With this umask others may do with a file whatever its writer does not keep from them: see checkPrivate.
 	argv := append([]string{"sh", "-c", `umask 0; exec "$0" "$@"`, p.bin}, p.args...)
+	argv = append(slices.Clone(p.Within), argv...)
 	if p.in != nil {
 		argv = append([]string{"nsenter", fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), p.in.FD())}, argv...)
 	}
@@ -134,7 +137,7 @@ func (p *Process) EndedByItself() (code int, ended bool) {
 	}
 	select {
 	case <-done:
-		return p.Ended(0), true
+		return p.Ended(time.Minute), true // at once
 	default:
 		return 0, false
 	}

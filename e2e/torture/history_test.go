@@ -85,9 +85,10 @@ func judge(calls []call) (wrong []string, looked int) {
 	for _, key := range slices.Sorted(keysOf(keys)) {
 		ops := operations(keys[key])
 		looked += len(ops)
-		switch porcupine.CheckOperationsTimeout(check.RegisterModel(), ops, undecided) {
+		result, info := porcupine.CheckOperationsVerbose(check.RegisterModel(), ops, undecided)
+		switch result {
 		case porcupine.Illegal:
-			wrong = append(wrong, fmt.Sprintf("no order of reads and writes explains what clients were told of register %s:\n%s", key, listed(keys[key])))
+			wrong = append(wrong, fmt.Sprintf("no order of reads and writes explains what clients were told of register %s, about:\n%s", key, listed(around(keys[key], info))))
 		case porcupine.Unknown:
 			wrong = append(wrong, fmt.Sprintf("no order of %d calls about register %s was found in %v, and none was ruled out", len(ops), key, undecided))
 		}
@@ -131,6 +132,34 @@ func operations(calls []call) []porcupine.Operation {
 		ops = append(ops, op)
 	}
 	return ops
+}
+
+// shown is how many calls before and after the first one that nothing explains are told; all of them are among the logs.
+const shown = 12
+
+// around are the calls about where the longest order ends that explains some.
+func around(calls []call, info porcupine.LinearizationInfo) []call {
+	explained := map[string]int{} // calls by what tells them apart
+	id := func(client int, put bool, value string, began int64) string {
+		return fmt.Sprint(client, put, value, began)
+	}
+	for _, orders := range info.PartialLinearizationsOperations() {
+		for _, order := range orders {
+			if len(order) < len(explained) {
+				continue
+			}
+			explained = map[string]int{}
+			for _, op := range order {
+				asked := op.Input.(check.RegisterCall)
+				explained[id(max(op.ClientId, -1), asked.Put, op.Output.(string), op.Call)]++
+			}
+		}
+	}
+	slices.SortStableFunc(calls, func(a, b call) int { return cmp.Compare(a.began, b.began) })
+	first := slices.IndexFunc(calls, func(c call) bool {
+		return c.told == done && explained[id(c.client, c.put, c.value, int64(c.began))] == 0
+	})
+	return calls[max(0, first-shown):min(len(calls), first+shown)]
 }
 
 // listed are calls for whoever looks for what went wrong.

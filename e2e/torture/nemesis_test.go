@@ -5,7 +5,9 @@ package torture_test
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,8 @@ type kind struct {
 	weight int
 	// known is why it is not drawn unless somebody asks: what the group is known not to withstand yet.
 	known string
+	// probe is a command that fails on machines that have no such faults.
+	probe []string
 	// takes says that it takes a member's data: of a group that has lost two members' at once nothing is promised.
 	takes bool
 	// plan draws one fault, which is over by the end.
@@ -35,7 +39,10 @@ type kind struct {
 
 // kinds are all of them.
 var kinds = []kind{
-	killed, cutOff,
+	killed, blackout, rebooted, spoken, stopped, stutters,
+	cutOff, deaf, parted, flapping, lossy,
+	full, flipped, flippedObsolete, old, replaced,
+	transferred, snapshotted, grown, shrunk, recovered, restored,
 }
 
 // drawn are the kinds that a run draws from.
@@ -47,6 +54,12 @@ func drawn(t *testing.T, known, only []string) (out []kind) {
 		}
 	}
 	for _, k := range kinds {
+		if len(k.probe) > 0 {
+			if text, err := exec.Command(k.probe[0], k.probe[1:]...).CombinedOutput(); err != nil {
+				t.Logf("no %s here: %v: %s", k.name, err, text)
+				continue
+			}
+		}
 		asked := slices.Contains(known, k.name) || slices.Contains(known, "all") || slices.Contains(only, k.name)
 		if (k.known == "" || asked) && (len(only) == 0 || slices.Contains(only, k.name)) {
 			out = append(out, k)
@@ -56,8 +69,8 @@ func drawn(t *testing.T, known, only []string) (out []kind) {
 }
 
 const (
-	// mostFaults begin in a round.
-	mostFaults = 4
+	// mostFaults begin in a round of ten seconds, and more in a longer one.
+	mostFaults = 5
 	// editEvery is how often a manifest is edited.
 	editEvery = 1200 * time.Millisecond
 )
@@ -67,10 +80,10 @@ func (r *run) draw(n int) []step {
 	rng := r.random(n, 1)
 	var steps []step
 	taken := false
-	for i := range 1 + rng.IntN(mostFaults) {
+	for i := range 1 + rng.IntN(max(mostFaults, mostFaults*int(r.o.span/time.Second)/10)) {
 		k, of := r.oneOf(rng), r.random(n, uint64(10+i))
-		begin := time.Duration(of.Int64N(int64(r.o.span / 2)))
-		end := begin + time.Duration(of.Int64N(int64(r.o.span-begin)))
+		begin := time.Duration(of.Int64N(int64(r.o.span * 3 / 4))).Round(time.Millisecond)
+		end := (begin + time.Duration(of.Int64N(int64(r.o.span-begin)))).Round(time.Millisecond)
 		if k.takes && taken {
 			continue
 		}
@@ -94,6 +107,9 @@ func (r *run) draw(n int) []step {
 func (r *run) counted(of []step) []step {
 	begin := of[0].do
 	of[0].do = func() {
+		if n := len(r.calm); r.faults == 0 && n > 0 {
+			r.calm[n-1].until = r.history.now()
+		}
 		r.faults++
 		begin()
 	}
@@ -102,7 +118,7 @@ func (r *run) counted(of []step) []step {
 	last.do = func() {
 		end()
 		if r.faults--; r.faults == 0 {
-			r.calm = append(r.calm, r.history.now())
+			r.calm = append(r.calm, calm{r.history.now(), math.MaxInt64})
 		}
 	}
 	return of

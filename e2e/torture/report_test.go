@@ -38,12 +38,13 @@ func (p *report) round() {
 	}
 }
 
-// recovered notes how long it took from the end of the last of several faults until a write was acknowledged that began after it.
-func (p *report) recovered(calls []call, calm []time.Duration) {
-	for _, at := range calm {
+// recovered notes how long it took from the end of the last of several faults until a write was acknowledged that began after it. Where the
+// next fault came first nobody knows.
+func (p *report) recovered(calls []call, times []calm) {
+	for _, of := range times {
 		best := time.Duration(-1)
 		for _, c := range calls {
-			if took := c.ended - at; c.put && c.told == done && c.began >= at && (best < 0 || took < best) {
+			if took := c.ended - of.from; c.put && c.told == done && c.began >= of.from && c.ended < of.until && (best < 0 || took < best) {
 				best = took
 			}
 		}

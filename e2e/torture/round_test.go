@@ -27,6 +27,7 @@ func (r *run) round(n int) {
 	for i := range registers {
 		keys = append(keys, fmt.Sprintf("r%d-%d", n, i))
 	}
+	defer r.judge(n) // also of a group that does not come back
 	stop := r.crowd(n, keys)
 	defer stop()
 	r.trace.note("round %d", n)
@@ -39,10 +40,21 @@ func (r *run) round(n int) {
 	r.readAll(keys)
 	r.agreed()
 	r.switchIsRight(healed)
-	r.judge(n)
-	r.report.round()
-	r.trace.note("round %d is over: %s", n, r.report.line())
-	r.t.Logf("round %d: %s", n, r.report.line())
+	r.rescued()
+}
+
+// rescued does what waits for a group that is whole, and has it whole again.
+func (r *run) rescued() {
+	r.t.Helper()
+	for _, act := range r.after {
+		act()
+		begun := r.pace.now()
+		r.settled()
+		r.agreed()
+		r.remember(context.Background(), len(r.kept))
+		r.switchIsRight(begun)
+	}
+	r.after = nil
 }
 
 // within waits for something within a bound by the pace, and fails the test if it does not come.
@@ -158,7 +170,7 @@ func (r *run) switchIsRight(healed time.Duration) {
 	})
 }
 
-// judge tells what was wrong in a round, and ends the test if anything was.
+// judge tells what was wrong in a round, and ends the test if anything was, now or before.
 func (r *run) judge(n int) {
 	r.t.Helper()
 	calls := r.history.take()
@@ -171,10 +183,13 @@ func (r *run) judge(n int) {
 	r.report.recovered(calls, r.calm)
 	r.calm = nil
 	r.keep(calls)
+	r.report.round()
+	r.trace.note("round %d is over: %s", n, r.report.line())
+	r.t.Logf("round %d: %s", n, r.report.line())
 	for _, text := range wrong {
 		r.t.Errorf("round %d: %s", n, text)
 	}
-	if len(wrong) > 0 {
+	if r.t.Failed() {
 		r.history.restore(calls)
 		r.t.FailNow()
 	}

@@ -36,6 +36,9 @@ const (
 // tuning has snapshots taken, and logs shortened, many times a round.
 const tuning = "raft: {snapshotThreshold: 256, snapshotInterval: 2s, trailingLogs: 256}\n"
 
+// calm is a time in which no fault was under way.
+type calm struct{ from, until time.Duration }
+
 // run is one group, and what is known of it.
 type run struct {
 	t *testing.T
@@ -54,9 +57,10 @@ type run struct {
 	manifests map[int][]int       // nodes of services
 	kept      map[string][]string // what registers of earlier rounds may hold
 	stops     []func()
-	faults    int             // that have begun and are not over
-	calm      []time.Duration // when the last of them was over, by the clock of the history
-	standing  atomic.Int64    // until when, by the pace, a member that stood still counts
+	after     []func()     // what waits for the end of a round
+	faults    int          // that have begun and are not over
+	calm      []calm       // in which there were none, by the clock of the history
+	standing  atomic.Int64 // until when, by the pace, a member that stood still counts
 }
 
 func newRun(t *testing.T, o options) *run {
@@ -150,21 +154,27 @@ func (r *run) staleBound() time.Duration {
 	return max(afterDeath, afterCut)
 }
 
-// tell leaves everything about a run that failed: seed and trace in the test's log, the rest in files.
+// tell leaves everything about a run that failed: seed and trace in the test's log, the rest in files. Of one that did not it leaves the trace, if
+// somebody named a folder.
 func (r *run) tell() {
-	if !r.t.Failed() {
+	if !r.t.Failed() && r.o.logs == "" {
 		return
 	}
 	folder := r.o.folderForLogs(r.t)
-	files := map[string]string{"trace": r.trace.String(), "bird.log": r.Bird.Log(), "calls": listed(r.history.take())}
-	for _, m := range r.Members {
-		files[m.Name+".log"] = m.Log()
+	files := map[string]string{"trace": r.trace.String()}
+	if r.t.Failed() {
+		files["bird.log"], files["calls"] = r.Bird.Log(), listed(r.history.take())
+		for _, m := range r.Members {
+			files[m.Name+".log"] = m.Log()
+		}
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			r.t.Logf("keep %s: %v", name, err)
 		}
 	}
-	r.t.Logf("seed %d; the whole trace and all logs are in %s; the end of the trace:\n%s", r.o.seed, folder, r.trace.last(60))
-	r.t.Logf("to run it again: make torture SEED=%d FOR=%v", r.o.seed, time.Since(r.trace.began).Round(time.Second))
+	if r.t.Failed() {
+		r.t.Logf("seed %d; the whole trace and all logs are in %s; the end of the trace:\n%s", r.o.seed, folder, r.trace.last(60))
+		r.t.Logf("to run it again: make torture SEED=%d ROUND=%v FOR=%v", r.o.seed, r.o.span, time.Since(r.trace.began).Round(time.Second))
+	}
 }

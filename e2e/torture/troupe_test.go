@@ -20,15 +20,19 @@ type troupe struct {
 }
 
 type role struct {
-	belongs     bool // to the group, or is on its way into it
-	down, still int  // by so many faults
-	excused     string
+	belongs     bool   // to the group, or is on its way into it
+	down, still int    // by so many faults
+	full        int    // likewise its disk
+	excused     string // why it may end by itself
+	damaged     bool   // what it keeps was changed behind its back: it is replaced when the round is over
+	joined      bool   // the group had it among its voters
+	leaves      bool   // an operator removes it
 }
 
 func newTroupe(r *run) *troupe {
 	tr := &troupe{r: r, roles: map[*lab.Member]*role{}}
 	for i, m := range r.Members {
-		tr.roles[m] = &role{belongs: i < first}
+		tr.roles[m] = &role{belongs: i < first, joined: i < first}
 	}
 	return tr
 }
@@ -80,6 +84,16 @@ func (tr *troupe) resume(m *lab.Member) {
 	}
 }
 
+// anyStill tells whether a member stands still.
+func (tr *troupe) anyStill() bool {
+	for _, o := range tr.roles {
+		if o.still > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // count notices who ended by himself, and fails the test unless a fault excuses that.
 func (tr *troupe) count() {
 	for _, m := range tr.r.Members {
@@ -92,6 +106,9 @@ func (tr *troupe) count() {
 		tr.r.trace.note("%s", last)
 		if tr.roles[m].excused == "" || code != 1 {
 			tr.r.t.Fatal(last)
+		}
+		if !strings.Contains(lines[len(lines)-1], "fairlead: ") {
+			tr.r.t.Fatalf("no word of why: %s", last)
 		}
 	}
 }
@@ -110,12 +127,45 @@ func (r *run) heal() {
 	}
 }
 
-// settled waits for what faults began and what needs a group that is whole.
+// ask has an operator give a command, while other things happen.
+func (tr *troupe) ask(kind string, args ...string) {
+	tr.r.trace.act(kind, "fairlead %s", strings.Join(args, " "))
+	tr.asks.Go(func() {
+		out, stderr, code := tr.r.CLI(args...)
+		tr.r.trace.note("fairlead %s ended with %d: %s", strings.Join(args, " "), code, strings.Join(strings.Fields(out+stderr), " "))
+		if code < 0 {
+			tr.r.t.Errorf("fairlead %s did not come back", strings.Join(args, " "))
+		}
+	})
+}
+
+// replace empties a member's folder, with which it is a new server.
+func (tr *troupe) replace(m *lab.Member) {
+	if m.Runs() {
+		m.Kill()
+	}
+	m.Wipe()
+	tr.roles[m].damaged = false
+	tr.start(m)
+}
+
+// settled waits for what faults began and what needs a group that is whole: who leaves is gone, and who is damaged begins anew.
 func (r *run) settled() {
 	r.t.Helper()
 	r.troupe.asks.Wait()
-	for _, m := range r.troupe.members() {
+	for _, m := range r.Members {
+		o := r.troupe.roles[m]
+		if o.leaves {
+			r.leaves(m)
+		}
+		r.troupe.count()
+		if o.damaged {
+			r.trace.note("%s is replaced", m.Name)
+			r.troupe.replace(m)
+		}
 		r.troupe.start(m)
-		r.troupe.roles[m].excused = ""
+		if o.excused = ""; o.belongs {
+			r.joins(m)
+		}
 	}
 }
