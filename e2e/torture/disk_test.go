@@ -107,19 +107,30 @@ func change(r *run, path string, at, bit int) {
 	}
 }
 
-// old is a member's folder as it was some time ago, from a snapshot of its machine's disk.
+// old is a member's folder as it was some time ago, from a snapshot of its machine's disk. What it acknowledged since is with the leader alone by then,
+// which ends: the third member heard nothing of it.
 var old = kind{name: "old", weight: 2, takes: true, known: "what it acknowledged since is not missed", plan: func(r *run, rng *rand.Rand, begin, end time.Duration) []step {
-	whom := r.victim(rng)
-	var m *lab.Member
+	name := lossName(rng)
+	var leads, m *lab.Member // nil if the group has no leader then, or more members
 	return []step{
 		{begin / 2, func() {
-			m = whom()
+			if leads = r.leader(); leads == nil || r.troupe.size() != first {
+				leads = nil
+				return
+			}
+			others := slices.DeleteFunc(r.troupe.members(), func(o *lab.Member) bool { return o == leads })
+			m = others[0]
 			r.troupe.down(m)
 			copied(r, m.DataDir, m.DataDir+".old")
 			r.troupe.up(m)
+			r.Lose(name, both(others[1], r.Others(others[1]), 100)...)
+			r.trace.act("old", "%s is to have the folder of now at +%v, when %s ends; %s hears nothing of the others until then", m.Name, begin-begin/2, leads.Name, others[1].Name)
 		}},
 		{begin, func() {
-			r.trace.act("old", "%s has the folder that it had %v ago", m.Name, begin-begin/2)
+			if leads == nil {
+				return
+			}
+			r.troupe.down(leads)
 			r.troupe.down(m)
 			m.Wipe()
 			if err := os.Rename(m.DataDir+".old", m.DataDir); err != nil {
@@ -127,8 +138,13 @@ var old = kind{name: "old", weight: 2, takes: true, known: "what it acknowledged
 			}
 			r.troupe.roles[m].excused, r.troupe.roles[m].damaged = "its folder is old", true
 			r.troupe.up(m)
+			r.deliver(name)
 		}},
-		{end, func() {}},
+		{end, func() {
+			if leads != nil {
+				r.troupe.up(leads)
+			}
+		}},
 	}
 }}
 

@@ -155,6 +155,7 @@ func around(calls []call, info porcupine.LinearizationInfo) []call {
 			}
 		}
 	}
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.told == refused || c.told == unknown && !c.put })
 	slices.SortStableFunc(calls, func(a, b call) int { return cmp.Compare(a.began, b.began) })
 	first := slices.IndexFunc(calls, func(c call) bool {
 		return c.told == done && explained[id(c.client, c.put, c.value, int64(c.began))] == 0

@@ -57,18 +57,28 @@ func (r *run) rescued() {
 	r.after = nil
 }
 
+// remarkable is a wait that is told, though it is within its bound.
+const remarkable = 10 * time.Second
+
 // within waits for something within a bound by the pace, and fails the test if it does not come.
 func (r *run) within(what string, bound time.Duration, look func() error) {
 	r.t.Helper()
-	for until := r.pace.now() + bound; ; {
+	var last error
+	for began := r.pace.now(); ; {
 		r.troupe.count()
 		err := look()
-		if err == nil {
+		took := r.pace.now() - began
+		switch {
+		case err == nil:
+			if took > remarkable {
+				r.trace.note("it took %v of the pace: %s; until then: %v", took, what, last)
+				r.t.Logf("it took %v of the pace: %s; until then: %v", took, what, last)
+			}
 			return
-		}
-		if r.pace.now() > until {
+		case took > bound:
 			r.t.Fatalf("not within %v of the pace: %s; last seen: %v", bound, what, err)
 		}
+		last = err
 		time.Sleep(beat)
 	}
 }
