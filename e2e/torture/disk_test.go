@@ -164,7 +164,7 @@ var replaced = kind{name: "replace", weight: 2, takes: true, plan: func(r *run, 
 			m = whom()
 			r.trace.act("replace", "%s, which comes back with an empty folder at +%v", m.Name, end-begin)
 			r.troupe.down(m)
-			m.Wipe()
+			r.troupe.wipe(m)
 		}},
 		{end, func() {
 			r.trace.note("%s comes back", m.Name)

@@ -42,7 +42,7 @@ var kinds = []kind{
 	killed, blackout, rebooted, spoken, stopped, stutters,
 	cutOff, deaf, parted, flapping, lossy,
 	full, flipped, flippedObsolete, old, replaced,
-	transferred, snapshotted, grown, shrunk, recovered, restored,
+	transferred, transferredTwice, snapshotted, grown, shrunk, recovered, restored,
 }
 
 // drawn are the kinds that a run draws from.

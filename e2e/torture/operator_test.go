@@ -12,10 +12,50 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// transferred is leadership that an operator hands on, whatever else happens then.
+// transferred is leadership that an operator hands on, whatever else happens then, once a round: see transferredTwice.
 var transferred = kind{name: "transfer", weight: 2, plan: func(r *run, _ *rand.Rand, begin, _ time.Duration) []step {
-	return []step{{begin, func() { r.troupe.ask("transfer", "raft", "transfer") }}}
+	return []step{{begin, func() {
+		if !r.transferred {
+			r.troupe.ask("transfer", "raft", "transfer")
+		}
+		r.transferred = true
+	}}}
 }}
+
+// transferredTwice is leadership that an operator hands on to a member that stands still, and again, while the leader hears nothing of the third one.
+var transferredTwice = kind{
+	name: "transfer-twice", weight: 1, known: "the former leader may refuse all writes from its next election on until it is killed",
+	plan: func(r *run, rng *rand.Rand, begin, _ time.Duration) []step {
+		name := lossName(rng)
+		var to, third, leads *lab.Member // nil if there is no leader, or there are more members
+		when := func(after time.Duration, do func()) step {
+			return step{begin + after, func() {
+				if leads != nil {
+					do()
+				}
+			}}
+		}
+		transfer := func() { r.troupe.ask("transfer-twice", "raft", "transfer", to.Name, "--force") }
+		return []step{
+			{begin, func() {
+				if leads = r.leader(); leads == nil || r.troupe.size() != first {
+					leads = nil
+					return
+				}
+				others := slices.DeleteFunc(r.troupe.members(), func(o *lab.Member) bool { return o == leads })
+				to, third = others[0], others[1]
+				r.halt(to)
+			}},
+			when(3*time.Second, transfer),
+			when(4500*time.Millisecond, transfer),
+			when(4550*time.Millisecond, func() { r.Lose(name, from(third, []*lab.Member{leads}, 100)...) }),
+			when(5*time.Second, func() {
+				r.deliver(name)
+				r.resume(to)
+			}),
+		}
+	},
+}
 
 // snapshotted is a snapshot that an operator asks for.
 var snapshotted = kind{name: "snapshot", weight: 1, plan: func(r *run, _ *rand.Rand, begin, _ time.Duration) []step {

@@ -31,6 +31,7 @@ func (r *run) round(n int) {
 	stop := r.crowd(n, keys)
 	defer stop()
 	r.trace.note("round %d", n)
+	r.transferred = false
 	r.carryOut(r.draw(n))
 	r.heal()
 	healed := r.pace.now()

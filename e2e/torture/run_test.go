@@ -54,13 +54,14 @@ type run struct {
 	manners *manners
 	troupe  *troupe
 
-	manifests map[int][]int       // nodes of services
-	kept      map[string][]string // what registers of earlier rounds may hold
-	stops     []func()
-	after     []func()     // what waits for the end of a round
-	faults    int          // that have begun and are not over
-	calm      []calm       // in which there were none, by the clock of the history
-	standing  atomic.Int64 // until when, by the pace, a member that stood still counts
+	manifests   map[int][]int       // nodes of services
+	kept        map[string][]string // what registers of earlier rounds may hold
+	stops       []func()
+	after       []func()     // what waits for the end of a round
+	faults      int          // that have begun and are not over
+	calm        []calm       // in which there were none, by the clock of the history
+	transferred bool         // an operator handed leadership on in this round
+	standing    atomic.Int64 // until when, by the pace, a member that stood still counts
 }
 
 func newRun(t *testing.T, o options) *run {

@@ -144,9 +144,14 @@ func (tr *troupe) replace(m *lab.Member) {
 	if m.Runs() {
 		m.Kill()
 	}
-	m.Wipe()
-	tr.roles[m].damaged = false
+	tr.wipe(m)
 	tr.start(m)
+}
+
+// wipe empties the folder of a member that does not run.
+func (tr *troupe) wipe(m *lab.Member) {
+	m.Wipe()
+	tr.roles[m].damaged, tr.roles[m].joined = false, false
 }
 
 // settled waits for what faults began and what needs a group that is whole: who leaves is gone, and who is damaged begins anew.
