@@ -154,21 +154,11 @@ func (o *observer) TimeoutNow(id raft.ServerID, to raft.ServerAddress, args *raf
 	return o.Transport.TimeoutNow(id, to, addressed(args, id), resp)
 }
 
-// AppendEntriesPipeline carries entries to followers that are up to date.
+// AppendEntriesPipeline carries entries to followers that are up to date, and notes the answers.
 func (o *observer) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := o.Transport.AppendEntriesPipeline(id, to)
 	if err != nil {
 		return nil, err
 	}
-	return &addressedPipeline{AppendPipeline: p, to: id}, nil
-}
-
-type addressedPipeline struct {
-	raft.AppendPipeline
-	to raft.ServerID
-}
-
-func (p *addressedPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
-) (raft.AppendFuture, error) {
-	return p.AppendPipeline.AppendEntries(addressed(args, p.to), resp)
+	return newPipeline(p, id, o), nil
 }

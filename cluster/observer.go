@@ -192,9 +192,12 @@ func (o *observer) asking(id raft.ServerID, term uint64) peerSeen {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	p := o.peers[id]
-	if p == nil || p.term != term {
+	switch {
+	case p == nil || p.term < term:
 		p = &peerSeen{term: term}
 		o.peers[id] = p
+	case p.term > term:
+		return peerSeen{term: term} // of a term that is over
 	}
 	return *p
 }

@@ -51,7 +51,7 @@ func (m *Messages) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAdd
 	if err != nil {
 		return nil, err
 	}
-	return &pipeline{AppendPipeline: withAnswers(p), losses: m.lossesOf(id)}, nil
+	return &pipeline{AppendPipeline: p, losses: m.lossesOf(id)}, nil
 }
 
 // pipeline is a connection on which a follower is told one thing after another. It belongs to one goroutine.
