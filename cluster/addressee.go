@@ -144,7 +144,9 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 	if err := o.reach.await(id); err != nil {
 		return err
 	}
-	return o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, data)
+	counted, end := o.sending.of(data)
+	defer end()
+	return o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, counted)
 }
 
 // TimeoutNow hands the leadership over.

@@ -58,7 +58,10 @@ func (n *Node) beginTerm(ctx context.Context) (end func()) {
 	n.queue.accept()
 	go func() {
 		defer close(done)
+		var running sync.WaitGroup
+		running.Go(func() { n.watchTerm(ctx, term) })
 		n.runTerm(ctx, term)
+		running.Wait()
 	}()
 	return func() {
 		cancel()
@@ -99,7 +102,7 @@ func (n *Node) runTerm(ctx context.Context, term uint64) {
 
 // openTerm waits until everything that earlier leaders committed is applied here, then commits the opening.
 func (n *Node) openTerm(ctx context.Context) error {
-	if err := n.await(ctx, n.raft.Barrier(0)); err != nil {
+	if err := n.await(ctx, barrier(n.raft)); err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
 	if n.o.Opening == nil {
@@ -114,7 +117,7 @@ func (n *Node) openTerm(ctx context.Context) error {
 		n.fail(fmt.Errorf("encode the opening of a term: %w", err))
 		return err
 	}
-	if err := n.await(ctx, n.raft.Apply(data, 0)); err != nil {
+	if err := n.await(ctx, asked(func() raft.Future { return n.raft.Apply(data, 0) })); err != nil {
 		return fmt.Errorf("opening: %w", err)
 	}
 	return nil
@@ -142,6 +145,14 @@ func (n *Node) await(ctx context.Context, f raft.Future) error {
 		return ErrStopped
 	}
 }
+
+// asked is a question to the library that is asked where its answer is waited for: while its main goroutine stands, asking waits, too, and
+// heeds no context.
+type asked func() raft.Future
+
+func (a asked) Error() error { return a().Error() }
+
+func barrier(r *raft.Raft) asked { return func() raft.Future { return r.Barrier(0) } }
 
 // VerifyLeader returns once a majority of the voters followed this leader at a moment after the call began.
 //
@@ -201,11 +212,12 @@ func (n *Node) verify(ctx context.Context, what string, without raft.ServerID) e
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) Barrier(ctx context.Context) error {
 	defer n.touch() // the machine does not see a barrier
-	return n.leaderError("barrier", n.await(ctx, n.raft.Barrier(0)))
+	return n.leaderError("barrier", n.await(ctx, barrier(n.raft)))
 }
 
 // leaderError gives the library's errors of lost leadership one identity.
 func (n *Node) leaderError(what string, err error) error {
+	n.refuses(err)
 	switch {
 	case err == nil:
 		return nil

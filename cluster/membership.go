@@ -3,11 +3,9 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -119,37 +117,6 @@ func (n *Node) Remove(ctx context.Context, id string, forced bool) error {
 		return fmt.Errorf("remove: %w", err)
 	}
 	return n.leaderError("remove "+id, n.await(ctx, n.raft.RemoveServer(s.ID, 0, changeTimeout)))
-}
-
-// Transfer hands the leadership to a server, or when id is empty to the voter that is furthest, of those that answer. It
-// returns once this member no longer leads.
-//
-// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady if id is empty and no other voter answers.
-func (n *Node) Transfer(ctx context.Context, id string) error {
-	if n.raft.State() != raft.Leader {
-		return fmt.Errorf("transfer leadership: %w", ErrNotLeader)
-	}
-	s, err := n.successor(id)
-	if err != nil {
-		return fmt.Errorf("transfer leadership: %w", err)
-	}
-	return n.leaderError("transfer leadership to "+string(s.ID), n.await(ctx, n.raft.LeadershipTransferToServer(s.ID, s.Address)))
-}
-
-// successor is the server with that id, or when it is empty the one to hand the leadership to. The library's own choice
-// (v1.7.3, pickServer) asks how much a voter was sent, and a dead one may have been sent the most.
-func (n *Node) successor(id string) (raft.Server, error) {
-	if id != "" {
-		return n.server(id)
-	}
-	voters := slices.DeleteFunc(n.Peers(), func(p PeerStatus) bool { return p.Self || !p.Voter || !p.Answer })
-	if len(voters) == 0 {
-		return raft.Server{}, fmt.Errorf("%w: no other voter answered lately", ErrNotReady)
-	}
-	best := slices.MaxFunc(voters, func(p, q PeerStatus) int {
-		return cmp.Or(cmp.Compare(p.Last, q.Last), p.Heard.Compare(q.Heard)) // an idle group's are even: who answered last is the likeliest to live
-	})
-	return raft.Server{ID: raft.ServerID(best.ID), Address: raft.ServerAddress(best.Address)}, nil
 }
 
 func (n *Node) server(id string) (raft.Server, error) {

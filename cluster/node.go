@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -36,6 +37,9 @@ type Node struct {
 	metrics *metrics
 	calm    *calm
 	found   store.Found // on disk at the start
+
+	transfers transfers
+	refused   chan struct{} // holds one when the library refused a proposal for a transfer
 
 	notify  chan bool     // from the library: leadership won or lost
 	renewed chan struct{} // a backup was restored
@@ -71,9 +75,10 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), renewed: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), renewed: make(chan struct{}, 1), refused: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
+	n.transfers.failed = map[raft.ServerID]time.Time{}
 	n.stores = n.guard.Checked()
 	n.fsm = &adapter{self: n.id, machine: o.Machine, fail: n.fail, changed: n.touch}
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)

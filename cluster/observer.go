@@ -24,6 +24,7 @@ type observer struct {
 
 	changed func()
 	reach   *reach
+	sending sending
 	library atomic.Pointer[raft.Raft] // once it runs
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
@@ -40,6 +41,7 @@ type observer struct {
 // peerSeen is what a follower answered to us as its leader.
 type peerSeen struct {
 	at      time.Time // when the newest message that it answered was sent: from when on it surely followed us
+	took    time.Time // when it answered last to what is no heartbeat
 	term    uint64    // of our leadership when it answered
 	lastLog uint64    // its newest index, once matched
 	matched bool      // its log is known to be a prefix of ours
@@ -216,6 +218,9 @@ func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, a
 	if sent.After(p.at) { // answers overtake each other
 		p.at = sent
 	}
+	if !heartbeat(args) {
+		p.took = time.Now()
+	}
 	if index, ok := holdsOurs(args, resp); ok {
 		p.matched = true
 		p.lastLog = max(p.lastLog, index)
@@ -255,6 +260,18 @@ func (o *observer) seen(id raft.ServerID, term uint64) (peerSeen, bool) {
 		return peerSeen{}, false
 	}
 	return *p, true
+}
+
+// held is how many entries all peers together are known to hold, as followers of a term.
+func (o *observer) held(term uint64) (entries uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.peers {
+		if p.term == term {
+			entries += p.lastLog
+		}
+	}
+	return entries
 }
 
 // answer is closed once a follower answers.

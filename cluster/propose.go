@@ -137,6 +137,7 @@ func (n *Node) dispatch(b *batch) {
 	future := n.raft.Apply(data, 0)
 	go func() {
 		outcomes, err := outcomesOf(future, b.commands)
+		n.refuses(err)
 		n.queue.finish(b, func(_ int, r *request) answer {
 			if err != nil {
 				return answer{err: err}

@@ -230,6 +230,13 @@ func (q *queue) depth(u Urgency) int {
 	return q.lanes[u].commands
 }
 
+// busy tells whether anything was handed out and is not answered yet.
+func (q *queue) busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.lanes[Urgent].inFlight)+len(q.lanes[Bulk].inFlight) > 0
+}
+
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
