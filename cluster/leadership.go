@@ -156,8 +156,9 @@ func barrier(r *raft.Raft) asked { return func() raft.Future { return r.Barrier(
 
 // VerifyLeader returns once a majority of the voters followed this leader at a moment after the call began.
 //
-// The library's own confirmation only has everybody asked at once: it counts non-voters too, and what was sent before the call and is
-// answered after it.
+// The library's own confirmation is not asked for: it counts non-voters too, and what was sent before the call and is answered after it. While
+// its main goroutine stands, those who ask fill a channel that its senders of heartbeats write to as well (v1.7.3, verifyFuture.vote), which
+// stops them, and the leader is taken for dead.
 //
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) VerifyLeader(ctx context.Context) error { return n.verify(ctx, "verify leader", "") }
@@ -183,7 +184,7 @@ func (n *Node) VerifyWithout(ctx context.Context, id string) error {
 // verify waits for a majority of the voters, one of whom may be left out.
 func (n *Node) verify(ctx context.Context, what string, without raft.ServerID) error {
 	began, term := time.Now(), n.raft.CurrentTerm()
-	n.raft.VerifyLeader()
+	n.seen.beatNow(n.raft.GetConfiguration().Configuration(), term)
 	for {
 		answer := n.seen.answer()
 		c := n.raft.GetConfiguration().Configuration()

@@ -35,7 +35,9 @@ type observer struct {
 	commit  uint64    // newest commit index that a leader spoke of
 	reached uint64    // the part of it that our own log had, when somebody was told last
 	peers   map[raft.ServerID]*peerSeen
-	next    chan struct{} // is closed at the next answer of a follower, if somebody waits for it
+	next    chan struct{}              // is closed at the next answer of a follower, if somebody waits for it
+	beat    *raft.AppendEntriesRequest // the library's newest heartbeat
+	asked   map[raft.ServerID]bool     // who is sent one of ours
 }
 
 // peerSeen is what a follower answered to us as its leader.
@@ -50,7 +52,7 @@ type peerSeen struct {
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
 		Transport: t, self: self, changed: changed,
-		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, reach: newReach(),
+		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, reach: newReach(),
 	}
 }
 
@@ -313,11 +315,16 @@ func (o *observer) Consumer() <-chan raft.RPC { return o.rpcs }
 func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
-	if !heartbeat(args) {
-		if err := o.reach.await(id); err != nil {
-			return err
-		}
+	if heartbeat(args) {
+		o.keepBeat(args)
+	} else if err := o.reach.await(id); err != nil {
+		return err
 	}
+	return o.send(id, to, args, resp)
+}
+
+// send sends what is no part of a pipeline.
+func (o *observer) send(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	before, sent := o.asking(id, args.Term), time.Now()
 	err := o.Transport.AppendEntries(id, to, addressed(args, id), resp)
 	if o.reach.note(id, err); err != nil {
@@ -325,6 +332,37 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 	}
 	o.answered(id, sent, before, args, resp)
 	return nil
+}
+
+// keepBeat keeps a heartbeat of the library, to be sent again.
+func (o *observer) keepBeat(args *raft.AppendEntriesRequest) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.beat == nil || o.beat.Term < args.Term {
+		o.beat = args
+	}
+}
+
+// beatNow has a heartbeat sent to every other voter at once, for whoever cannot wait for the next one. There is one of ours on its way to each
+// at a time: if that takes long, those of the library tell what there is to hear. It returns at once.
+func (o *observer) beatNow(c raft.Configuration, term uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.beat == nil || o.beat.Term != term {
+		return // the library is about to send the first of the term
+	}
+	for _, s := range c.Servers {
+		if s.ID == o.self || s.Suffrage != raft.Voter || o.asked[s.ID] {
+			continue
+		}
+		o.asked[s.ID] = true
+		go func(beat *raft.AppendEntriesRequest) {
+			_ = o.send(s.ID, s.Address, beat, new(raft.AppendEntriesResponse)) // what is answered is noted
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			delete(o.asked, s.ID)
+		}(o.beat)
+	}
 }
 
 // Close ends forwarding and the transport below.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,5 +183,58 @@ func testNoVoteIsTakenForTheDead(t *testing.T) {
 	}
 	if inConfiguration(leader.raft.GetConfiguration().Configuration(), id) {
 		t.Error("it was forced, and nothing was done")
+	}
+}
+
+// standing is a log whose writer stands while it is told to.
+type standing struct {
+	*raft.InmemStore
+	until *atomic.Pointer[chan struct{}]
+}
+
+func (s *standing) StoreLogs(logs []*raft.Log) error {
+	if until := s.until.Load(); until != nil {
+		<-*until
+	}
+	return s.InmemStore.StoreLogs(logs)
+}
+
+// While the library's main goroutine stands, as when it writes to a slow disk, heartbeats go on, and so do questions whether this member
+// leads: they end in time, and do not stop the heartbeats.
+func TestALeaderIsVerifiedWhileItsLibraryStands(t *testing.T) {
+	inBubble(t, testALeaderIsVerifiedWhileItsLibraryStands)
+}
+
+func testALeaderIsVerifiedWhileItsLibraryStands(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	until := map[string]*atomic.Pointer[chan struct{}]{}
+	g.change = func(m *member, o *Options) {
+		until[m.name] = new(atomic.Pointer[chan struct{}])
+		o.Stores.Log = &standing{m.disk.entries, until[m.name]}
+	}
+	g.startAll()
+	defer g.stopAll()
+	leader := g.leader()
+	mustPropose(t, leader, put(0))
+	g.settle()
+	term, well := leader.node.LeadingTerm(), make(chan struct{})
+	until[leader.name].Store(&well)
+	time.AfterFunc(4*time.Second, func() { // whatever becomes of the test
+		until[leader.name].Store(nil)
+		close(well)
+	})
+	proposed := make(chan error, 1)
+	go func() { proposed <- commits(t, leader, 1, patience) }()
+	for range 300 { // the library has room for 64 questions
+		time.Sleep(10 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		began := time.Now()
+		if err := leader.node.VerifyLeader(ctx); err != nil || time.Since(began) > time.Second {
+			t.Fatalf("after %s: %v", time.Since(began), err)
+		}
+		cancel()
+	}
+	if err := <-proposed; err != nil || leader.node.LeadingTerm() != term {
+		t.Errorf("it led term %d, now %d; what was proposed meanwhile: %v", term, leader.node.LeadingTerm(), err)
 	}
 }

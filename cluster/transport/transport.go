@@ -33,7 +33,7 @@ const (
 	connPool = 3
 )
 
-// limits of the Raft port. A peer needs four connections at most (heartbeats, pipeline, votes, snapshot).
+// limits of the Raft port. A peer needs five connections at most (heartbeats, those sent at once, pipeline, votes, snapshot).
 func limits() connlimit.Limits {
 	return connlimit.Limits{
 		Strangers:      connlimit.Room{Total: 256, PerKey: 64},
