@@ -67,6 +67,8 @@ func (m *metrics) register(r prometheus.Registerer, n *Node) {
 			}
 			return time.Since(at).Seconds()
 		})
+	gauge("fairlead_raft_write_wait_seconds", "For how long a write of the log or a vote is waited for, 0 if none is under way.",
+		func() float64 { return n.guard.Waits().Seconds() })
 	for _, u := range []Urgency{Bulk, Urgent} {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "fairlead_raft_queue_commands", Help: "Commands that wait for their turn.",

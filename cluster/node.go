@@ -178,14 +178,46 @@ func (n *Node) shutdown() error {
 	n.seen.reach.release() // the library waits for what it has under way
 	select {
 	case n.restoring <- struct{}{}:
-		return n.raft.Shutdown().Error()
+		return n.stopLibrary()
 	case <-n.guard.Failed():
 	}
 	select {
 	case n.restoring <- struct{}{}:
-		return n.raft.Shutdown().Error()
+		return n.stopLibrary()
 	default:
 		return n.seen.Close()
+	}
+}
+
+// libraryWithin bounds how long the library may take to stop.
+const libraryWithin = 3 * time.Second
+
+// stopLibrary stops the library, or leaves it alone where it waits for a disk that hangs. Its heartbeats go on until the transport is closed, and
+// keep others from leading, so that of a member that failed it is closed at once.
+func (n *Node) stopLibrary() error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.raft.Shutdown().Error() }()
+	if errors.Is(n.guard.Err(), store.ErrHangs) || n.stalled() {
+		if err := n.seen.Close(); err != nil {
+			return err
+		}
+	}
+	select {
+	case err := <-stopped:
+		return err
+	case <-time.After(libraryWithin):
+		n.log.Error("raft is left behind", "server", n.id, "why", "it has not stopped, most likely since a write of the disk does not come back", "within", libraryWithin)
+		return n.seen.Close()
+	}
+}
+
+// stalled tells whether this member has ended since it committed nothing.
+func (n *Node) stalled() bool {
+	select {
+	case <-n.failed:
+		return errors.Is(n.failure, ErrStalled)
+	default:
+		return false
 	}
 }
 

@@ -71,8 +71,12 @@ func (n *Node) watchTerm(ctx context.Context, term uint64) {
 		}
 		quiet++
 	}
+	waits := n.guard.Waits().Round(time.Second)
 	n.log.Error("leadership given up", "server", n.id, "term", term, "why", "nothing asked of it was committed", "within", n.stallWithin(),
-		"open", n.LeadingTerm() != 0, "commit", last.commit, "applied", last.applied)
+		"open", n.LeadingTerm() != 0, "commit", last.commit, "applied", last.applied, "disk", waits)
+	if waits > 0 {
+		n.fail(fmt.Errorf("term %d, and a write in %s has not come back for %s: %w", term, n.o.Path, waits, ErrStalled))
+	}
 	n.fail(fmt.Errorf("term %d: %w", term, ErrStalled))
 }
 

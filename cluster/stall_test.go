@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -274,6 +276,65 @@ func endless(t *testing.T) (g *group, leader *member, end func()) {
 		t.Fatal("it came to something")
 	}
 	return g, leader, end
+}
+
+// A disk may neither write nor fail. Heartbeats do not wait for it, so that its member would lead on, or be taken for a good follower.
+func TestAMemberWhoseDiskHangsEnds(t *testing.T) {
+	for _, who := range []string{"leader", "follower"} {
+		runInBubble(t, who, func(t *testing.T) {
+			g := newGroup(t, "a", "b", "c")
+			until := map[string]*atomic.Pointer[chan struct{}]{}
+			g.change = func(m *member, o *Options) {
+				until[m.name] = new(atomic.Pointer[chan struct{}])
+				o.Stores.Log = &standing{m.disk.entries, until[m.name]}
+			}
+			g.startAll()
+			defer g.stopAll()
+			mustPropose(t, g.leader(), put(0))
+			g.settle()
+			victim, cause := g.leader(), ErrStalled
+			if who == "follower" {
+				victim, cause = g.followers()[0], store.ErrHangs
+			}
+			well := make(chan struct{})
+			defer close(well)
+			until[victim.name].Store(&well)
+			went := time.Now()
+			_ = commits(t, g.leader(), 1, time.Second)
+			testkit.Until(t, "it ended, though the write has not", func() bool { return isClosed(victim.ended) })
+			if !errors.Is(victim.err, cause) || !strings.Contains(victim.err.Error(), "disk of "+victim.name) {
+				t.Errorf("it ended with %v", victim.err)
+			}
+			mustPropose(t, g.leader(), put(2))
+			if took := time.Since(went); took > 20*time.Second {
+				t.Errorf("the others go on after %s", took)
+			}
+		})
+	}
+}
+
+// Whoever hands the leadership over hears of it in time, also from a library that waits for a disk.
+func TestATransferComesBackThoughTheDiskHangs(t *testing.T) {
+	t.Parallel() // and in no bubble, which would wait for what the library leaves behind
+	g := newGroup(t, "a", "b", "c")
+	until := map[string]*atomic.Pointer[chan struct{}]{}
+	g.change = func(m *member, o *Options) {
+		until[m.name] = new(atomic.Pointer[chan struct{}])
+		o.Stores.Log = &standing{m.disk.entries, until[m.name]}
+	}
+	g.startAll()
+	defer g.stopAll()
+	leader := g.leader()
+	mustPropose(t, leader, put(0))
+	g.settle()
+	to, well := g.followers()[0].node.id, make(chan struct{})
+	defer close(well)
+	until[leader.name].Store(&well)
+	go func() { _ = commits(t, leader, 1, patience) }()
+	testkit.Until(t, "the disk is asked", func() bool { return leader.node.guard.Waits() > 0 })
+	if err := leader.node.Transfer(t.Context(), string(to)); !errors.Is(err, ErrUnknownOutcome) {
+		t.Errorf("want ErrUnknownOutcome, got %v", err)
+	}
 }
 
 // A leader that is asked for nothing, and one whose follower takes its time for a snapshot, leads on.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
@@ -180,6 +182,44 @@ func TestFailureEndsTheLibrarysGoroutine(t *testing.T) {
 			case <-g.Failed():
 			default:
 				t.Fatal("nobody is told")
+			}
+		})
+	}
+}
+
+// hangingLog writes nothing, and does not say so, until it is well.
+type hangingLog struct {
+	*raft.InmemStore
+	well chan struct{}
+}
+
+func (h hangingLog) StoreLogs(logs []*raft.Log) error {
+	<-h.well
+	return h.InmemStore.StoreLogs(logs)
+}
+
+// A write that hangs is a failure that is told while it hangs; one that takes long is none.
+func TestAWriteThatHangsIsAFailure(t *testing.T) {
+	for after, fails := range map[time.Duration]bool{9 * time.Second: false, 11 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := hangingLog{raft.NewInmemStore(), make(chan struct{})}
+			g := store.NewGuard("/data/a", store.Stores{Log: inner, Stable: inner, Snapshots: raft.NewInmemSnapshotStore()})
+			wrote := make(chan error, 1)
+			go func() { wrote <- g.Checked().Log.StoreLog(&raft.Log{Index: 1, Term: 1}) }()
+			time.Sleep(after)
+			if err := g.Err(); errors.Is(err, store.ErrHangs) != fails {
+				t.Errorf("after %s: %v", after, err)
+			}
+			if waits := g.Waits(); waits != after {
+				t.Errorf("after %s it waits for %s", after, waits)
+			}
+			close(inner.well)
+			if err := <-wrote; err != nil || g.Waits() != 0 {
+				t.Errorf("once it is well: %v, waits for %s", err, g.Waits())
+			}
+			time.Sleep(time.Minute)
+			if err := g.Err(); (err != nil) != fails {
+				t.Errorf("a minute later: %v", err)
 			}
 		})
 	}

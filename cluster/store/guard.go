@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -40,10 +41,21 @@ var ErrCorrupt = errors.New("corrupt")
 
 // Remedies, in the words that a user sees.
 const (
+	remedyHang  = "look at the disk and at what it is attached by, then start this member again; nothing that was acknowledged is lost"
 	remedyWrite = "free space or make the folder writable, then start this member again; nothing that was acknowledged is lost"
 	remedyRead  = "see what the system logs of the disk, and whether this member may read the folder, then start it again; what is there may well be sound"
 	// RemedyReplace is what to do with a folder that can no longer be believed.
 	RemedyReplace = "check the disk, move this folder away and start the member again: it rejoins as a new server and copies the record from the others"
+)
+
+// ErrHangs is the cause of an Error when a write has not come back in time. What hangs may still be written.
+var ErrHangs = errors.New("the disk has not answered for 10 s")
+
+// A write of the log, a term or a vote hangs when it was looked at so often and was not done. Looks are counted, and not time: a process that
+// stood still has waited for no disk. Snapshots are large, and take what they take.
+const (
+	hangLooks = 10
+	lookEvery = time.Second
 )
 
 // Guard stands between raft and its stores. Every failure ends the member that it belongs to.
@@ -54,11 +66,14 @@ type Guard struct {
 	once   sync.Once
 	failed chan struct{}
 	err    error // readable once failed is closed
+
+	mu     sync.Mutex
+	writes map[*writing]struct{} // under way
 }
 
 // NewGuard guards stores, which are at path (a folder, or a name that tells an operator where to look).
 func NewGuard(path string, stores Stores) *Guard {
-	return &Guard{path: path, stores: stores, failed: make(chan struct{})}
+	return &Guard{path: path, stores: stores, failed: make(chan struct{}), writes: map[*writing]struct{}{}}
 }
 
 // Failed is closed once an operation failed; Err tells which.
@@ -127,12 +142,17 @@ func (v view) check(op, remedy string, err error) error {
 	if !errors.As(err, &known) {
 		known = &Error{Path: v.guard.path, Op: op, Remedy: remedy, Err: err}
 	}
-	v.guard.once.Do(func() {
-		v.guard.err = known
-		close(v.guard.failed)
-	})
+	v.guard.fail(known)
 	if v.exit {
 		runtime.Goexit()
 	}
 	return known
+}
+
+// fail remembers the first failure.
+func (g *Guard) fail(err *Error) {
+	g.once.Do(func() {
+		g.err = err
+		close(g.failed)
+	})
 }

@@ -97,14 +97,14 @@ func (g *guardedLog) StoreLogs(logs []*raft.Log) error {
 	for i, l := range logs {
 		sealed[i] = seal(l)
 	}
-	return g.write("append to the log", g.inner.StoreLogs(sealed))
+	return g.bounded("append to the log", func() error { return g.inner.StoreLogs(sealed) })
 }
 
 func (g *guardedLog) DeleteRange(first, last uint64) error {
 	if last == 0 {
 		return nil // an empty log, when a folder is recovered twice; the library's in-memory store cannot take it
 	}
-	return g.write("cut the log", g.inner.DeleteRange(first, last))
+	return g.bounded("cut the log", func() error { return g.inner.DeleteRange(first, last) })
 }
 
 // EntryBytes implements Sizer. An entry that is not what was stored is told when it is read.

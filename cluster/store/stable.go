@@ -76,11 +76,11 @@ type guardedStable struct {
 }
 
 func (g *guardedStable) Set(key, value []byte) error {
-	return g.write("write "+string(key), g.inner.Set(key, sealText(key, value)))
+	return g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealText(key, value)) })
 }
 
 func (g *guardedStable) SetUint64(key []byte, value uint64) error {
-	return g.write("write "+string(key), g.inner.Set(key, sealNumber(key, value)))
+	return g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealNumber(key, value)) })
 }
 
 func (g *guardedStable) Get(key []byte) ([]byte, error) { return unsealed(g, key, unsealText) }

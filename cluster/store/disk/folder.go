@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -119,11 +120,23 @@ func (f *Folder) Stores() store.Stores {
 	return store.Stores{Log: f.log, Stable: f.log, Snapshots: f.snaps}
 }
 
-// Close gives the folder back. What was written is on disk already.
+// closeWithin bounds how long Close waits for a write that is under way.
+const closeWithin = 3 * time.Second
+
+var errWriting = errors.New("a write has not come back: the disk hangs")
+
+// Close gives the folder back. What was written is on disk already. Where a write hangs the folder stays locked until this process ends.
 func (f *Folder) Close() error {
 	var errs []error
 	if f.log != nil {
-		errs = append(errs, f.log.Close())
+		closed := make(chan error, 1)
+		go func() { closed <- f.log.Close() }()
+		select {
+		case err := <-closed:
+			errs = append(errs, err)
+		case <-time.After(closeWithin):
+			return fmt.Errorf("close data folder %s: %w", f.path, errWriting)
+		}
 	}
 	if f.lock != nil {
 		errs = append(errs, f.lock.Close())

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/raft"
 
@@ -67,6 +68,42 @@ func TestFolderOfSnapshotsIsMadeForItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, f)
+}
+
+// hangingLog does not close until it is well.
+type hangingLog struct {
+	Log
+	well chan struct{}
+}
+
+func (h hangingLog) Close() error {
+	<-h.well
+	return h.Log.Close()
+}
+
+// A process ends though a write of its disk does not come back; until it has, nobody else gets the folder.
+func TestAFolderWhoseDiskHangsIsLeftLocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, well := t.TempDir(), make(chan struct{})
+		f, err := OpenWith(path, "a", Options{Lock: lock, MakeLog: createLog, OpenLog: func(path string) (Log, error) {
+			log, err := openLog(path)
+			return hangingLog{log, well}, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); !errors.Is(err, errWriting) {
+			t.Errorf("want errWriting, got %v", err)
+		}
+		if _, err := Open(path, "a"); !errors.Is(err, ErrLocked) {
+			t.Errorf("want ErrLocked, got %v", err)
+		}
+		close(well)
+		synctest.Wait()
+		if err := f.lock.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // fill stores entries from..to through a guard, as raft would.
