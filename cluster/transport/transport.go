@@ -29,6 +29,10 @@ const (
 	// messageTimeout bounds a message and its answer. A peer that was cut off is retried soon after the network
 	// heals; a disk that takes longer than this for one write makes the leader send again, which is harmless.
 	messageTimeout = 2 * time.Second
+	// progressWithin bounds how long the next bytes of a message may take that has begun. Of a snapshot, which takes longer as a whole, the
+	// library reads on its main goroutine: without a bound a sender that lost its power keeps the receiver from voting, and two connected members
+	// from having a leader.
+	progressWithin = 3 * time.Second
 	// connPool is how many idle connections are kept to each peer.
 	connPool = 3
 )
@@ -39,7 +43,7 @@ func limits() connlimit.Limits {
 		Strangers:      connlimit.Room{Total: 256, PerKey: 64},
 		Known:          connlimit.Room{Total: 512, PerKey: 32},
 		StrangerWithin: 5 * time.Second,
-		MessageWithin:  10 * time.Second,
+		MessageWithin:  progressWithin,
 		WriteWithin:    10 * time.Second,
 	}
 }

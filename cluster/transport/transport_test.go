@@ -178,3 +178,54 @@ func TestCloseEndsEveryConnection(t *testing.T) {
 		t.Fatal("a closed transport answered")
 	}
 }
+
+// broken is a snapshot whose sender is gone in the middle: nothing more comes, and nobody says so.
+type broken struct {
+	begun bool
+	gone  chan struct{}
+}
+
+func (b *broken) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		return len(p), nil
+	}
+	<-b.gone
+	return 0, io.ErrUnexpectedEOF
+}
+
+// The library reads snapshots where it gives votes.
+func TestASnapshotWhoseSenderIsGoneIsGivenUp(t *testing.T) {
+	t.Parallel() // it waits for time to pass
+	cert := transporttest.New(t)
+	a, b := listen(t, cert, nil), listen(t, cert, nil)
+	gone, sent := make(chan struct{}), make(chan error, 1)
+	go func() {
+		args := &raft.InstallSnapshotRequest{RPCHeader: raft.RPCHeader{Addr: []byte(a.LocalAddr())}, Term: 7, Size: 100 << 20}
+		sent <- a.InstallSnapshot("x", b.LocalAddr(), args, new(raft.InstallSnapshotResponse), &broken{gone: gone})
+	}()
+	rpc := <-b.Consumer()
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, rpc.Reader)
+		rpc.Respond(&raft.InstallSnapshotResponse{}, err)
+		read <- err
+	}()
+	var timeout net.Error
+	testkit.Until(t, "the receiver gives it up", func() bool {
+		select {
+		case err := <-read:
+			if !errors.As(err, &timeout) || !timeout.Timeout() {
+				t.Fatalf("want a timeout, got %v", err)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+	if within := limits().MessageWithin; within > 3*time.Second {
+		t.Errorf("a member that gets a snapshot votes for nobody for %s", within) // members without a leader are demoted after 3 s
+	}
+	close(gone)
+	<-sent
+}
