@@ -141,7 +141,7 @@ func (n *Node) start() error {
 
 // Run takes part in the group until ctx ends or this member fails, then stops everything that Open and Run started.
 // It returns nil when ctx ended, else what ended the member: a *store.Error (disk), a *PanicError, ErrRemoved,
-// ErrRolledBack. It never ends the process.
+// ErrRolledBack, ErrStalled. It never ends the process.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -193,21 +193,26 @@ func (n *Node) shutdown() error {
 const libraryWithin = 3 * time.Second
 
 // stopLibrary stops the library, or leaves it alone where it waits for a disk that hangs. Its heartbeats go on until the transport is closed, and
-// keep others from leading, so that of a member that failed it is closed at once.
+// keep others from leading, so that of a member that failed it is closed at once; of any other once it has not stopped in time, since what it has
+// under way breaks off then.
 func (n *Node) stopLibrary() error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.raft.Shutdown().Error() }()
-	if errors.Is(n.guard.Err(), store.ErrHangs) || n.stalled() {
-		if err := n.seen.Close(); err != nil {
-			return err
+	for closed := errors.Is(n.guard.Err(), store.ErrHangs) || n.stalled(); ; closed = true {
+		if closed {
+			if err := n.seen.Close(); err != nil {
+				return err
+			}
 		}
-	}
-	select {
-	case err := <-stopped:
-		return err
-	case <-time.After(libraryWithin):
-		n.log.Error("raft is left behind", "server", n.id, "why", "it has not stopped, most likely since a write of the disk does not come back", "within", libraryWithin)
-		return n.seen.Close()
+		select {
+		case err := <-stopped:
+			return err
+		case <-time.After(libraryWithin):
+		}
+		if closed {
+			n.log.Error("raft is left behind", "server", n.id, "why", "it has not stopped, most likely since a write of the disk does not come back", "within", libraryWithin)
+			return nil
+		}
 	}
 }
 

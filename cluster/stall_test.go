@@ -377,3 +377,50 @@ func wantStalled(t *testing.T, g *group, m *member) {
 	g.start(m.name)
 	g.settle()
 }
+
+// quiet is a transport on whose pipelines nothing is sent but news, as on that of members.
+type quiet struct{ Transport }
+
+type quietPipeline struct {
+	raft.AppendPipeline
+	commit uint64 // that was told last
+}
+
+func (q *quiet) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := q.Transport.AppendEntriesPipeline(id, to)
+	return &quietPipeline{AppendPipeline: p}, err
+}
+
+func (p *quietPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if len(args.Entries) == 0 && args.LeaderCommitIndex == p.commit {
+		return nil, nil
+	}
+	p.commit = args.LeaderCommitIndex
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// In a group that has nothing to do nobody takes entries; who is well again gets the leadership all the same.
+func TestATransferIsTriedAgainInAnIdleGroup(t *testing.T) {
+	inBubble(t, testATransferIsTriedAgainInAnIdleGroup)
+}
+
+func testATransferIsTriedAgainInAnIdleGroup(t *testing.T) {
+	g := newGroup(t, "a", "b", "c")
+	g.change = func(_ *member, o *Options) { o.Transport = &quiet{o.Transport} }
+	g.startAll()
+	defer g.stopAll()
+	mustPropose(t, g.leader(), put(0))
+	g.settle()
+	leader, to := g.leader(), g.followers()[0]
+	time.Sleep(time.Second)
+	end, err := leader.node.transfers.begin(to.node.id, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end(errHanging)
+	time.Sleep(time.Second)
+	if err := leader.node.Transfer(t.Context(), string(to.node.id)); err != nil {
+		t.Error(err)
+	}
+	g.settle()
+}

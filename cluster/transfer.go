@@ -50,6 +50,13 @@ func (t *transfers) begin(to raft.ServerID, took time.Time) (end func(error), er
 	}, nil
 }
 
+// failedAt is when a transfer to a server began that came to nothing, zero if the last one did not.
+func (t *transfers) failedAt(to raft.ServerID) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed[to]
+}
+
 // transfer is the library's future of a transfer, with what is to be done when it is over.
 type transfer struct {
 	raft.Future
@@ -77,13 +84,12 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
 	what := "transfer leadership to " + string(s.ID)
-	seen, _ := n.seen.seen(s.ID, n.raft.CurrentTerm())
-	end, err := n.transfers.begin(s.ID, seen.took)
+	within, cancel := context.WithTimeout(ctx, 2*n.o.Tuning.Election+busyFor) // the library takes as long as an election twice
+	defer cancel()
+	end, err := n.transfers.begin(s.ID, n.took(within, s.ID))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	within, cancel := context.WithTimeout(ctx, 2*n.o.Tuning.Election+busyFor) // the library takes as long as an election twice
-	defer cancel()
 	err = n.await(within, transfer{n.raft.LeadershipTransferToServer(s.ID, s.Address), end})
 	switch {
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
@@ -92,6 +98,33 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 		return fmt.Errorf("%s: %w: the library has not done with an earlier transfer; ask again in some seconds", what, ErrNotReady)
 	}
 	return n.leaderError(what, err)
+}
+
+// took is when a server last answered to entries. One that did not take an earlier transfer is sent one first, and has a moment to answer: in a
+// group that has nothing to do there would be none for it.
+func (n *Node) took(ctx context.Context, id raft.ServerID) time.Time {
+	failed := n.transfers.failedAt(id)
+	if failed.IsZero() {
+		return time.Time{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(n.lately(), n.o.Tuning.Election))
+	defer cancel()
+	asked := false
+	for {
+		answer := n.seen.answer()
+		if p, _ := n.seen.seen(id, n.raft.CurrentTerm()); p.took.After(failed) || ctx.Err() != nil {
+			return p.took
+		}
+		if !asked {
+			asked = true
+			_ = n.await(ctx, barrier(n.raft)) // if it comes to nothing, so does the wait
+			continue
+		}
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // successor is the server with that id, or when it is empty the one to hand the leadership to. The library's own choice
