@@ -21,9 +21,9 @@ func (n *Node) Serves(name string) bool {
 }
 
 // Demote takes a server's vote away; it goes on receiving entries. Unless it is forced it asks whether the others are a
-// majority. On the leader only.
+// majority (VerifyWithout). On the leader only.
 //
-// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer are no majority.
+// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer and are caught up are no majority.
 func (n *Node) Demote(ctx context.Context, id string, forced bool) error {
 	s, err := n.server(id)
 	if err == nil && !forced {

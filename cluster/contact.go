@@ -55,7 +55,7 @@ func (n *Node) ledUntil(c Contact) time.Time {
 		return time.Time{}
 	}
 	now := time.Now()
-	at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, term, now)
+	at := n.seen.quorumAt(n.raft.GetConfiguration().Configuration(), n.id, term, 0, now)
 	if !c.Leads && at.Equal(now) {
 		return time.Time{}
 	}

@@ -284,7 +284,7 @@ func TestPropertyQuorumAtIsTheNewestMomentOfAMajority(t *testing.T) {
 			}
 			return n > len(answers)/2
 		}
-		got := o.quorumAt(c, "self", 3, now)
+		got := o.quorumAt(c, "self", 3, 0, now)
 		if !since(got) || got.Before(now) && since(got.Add(time.Millisecond)) {
 			t.Fatalf("%v ago, of %v", now.Sub(got), answers)
 		}

@@ -161,28 +161,29 @@ func barrier(r *raft.Raft) asked { return func() raft.Future { return r.Barrier(
 // stops them, and the leader is taken for dead.
 //
 // Errors: ErrNotLeader, ctx's.
-func (n *Node) VerifyLeader(ctx context.Context) error { return n.verify(ctx, "verify leader", "") }
+func (n *Node) VerifyLeader(ctx context.Context) error { return n.verify(ctx, "verify leader", "", 0) }
 
 // busyFor is how long those that follow may take to answer on a machine with much to do.
 const busyFor = 2 * time.Second
 
-// VerifyWithout returns once a majority of the voters other than a server followed this leader at a moment after the call began: to be asked
-// before that server goes, or loses its vote, while it may be what keeps this leader. What was answered lately is no answer to that: who died
-// since would be needed for a majority afterwards, and the server, which knows of nothing, could not stand in.
+// VerifyWithout returns once a majority of the voters other than a server followed this leader at a moment after the call began, and holds what was
+// committed by then: to be asked before that server goes, or loses its vote, while it may be what keeps this leader. What was answered lately is
+// no answer to that: who died since would be needed for a majority afterwards, and the server, which knows of nothing, could not stand in. Nor
+// could who answers heartbeats and takes no entry: nothing would ever be committed again.
 //
 // Errors: ErrNotLeader, ErrNotReady if they do not answer, ctx's.
 func (n *Node) VerifyWithout(ctx context.Context, id string) error {
 	within, cancel := context.WithTimeout(ctx, max(n.lately(), busyFor))
 	defer cancel()
-	err := n.verify(within, "verify leader without "+id, raft.ServerID(id))
+	err := n.verify(within, "verify leader without "+id, raft.ServerID(id), n.raft.CommitIndex())
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: without %s the voters that answer are no majority", ErrNotReady, id)
+		return fmt.Errorf("%w: without %s the voters that answer and hold what is committed are no majority", ErrNotReady, id)
 	}
 	return err
 }
 
-// verify waits for a majority of the voters, one of whom may be left out.
-func (n *Node) verify(ctx context.Context, what string, without raft.ServerID) error {
+// verify waits for a majority of the voters, one of whom may be left out, and whose logs are to reach up to an index.
+func (n *Node) verify(ctx context.Context, what string, without raft.ServerID, holding uint64) error {
 	began, term := time.Now(), n.raft.CurrentTerm()
 	n.seen.beatNow(n.raft.GetConfiguration().Configuration(), term)
 	for {
@@ -192,7 +193,7 @@ func (n *Node) verify(ctx context.Context, what string, without raft.ServerID) e
 		switch {
 		case n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term:
 			return n.leaderError(what, raft.ErrLeadershipLost)
-		case !n.seen.quorumAt(c, n.id, term, time.Now()).Before(began):
+		case !n.seen.quorumAt(c, n.id, term, holding, time.Now()).Before(began):
 			return nil
 		}
 		select {

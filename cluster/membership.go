@@ -25,9 +25,10 @@ type Status struct {
 	State    string // Leader, Follower, Candidate, Shutdown
 	Leader   Peer   // zero while nobody is known to lead
 	Contact  Contact
-	Last     Index // newest entry of the log
-	Snapshot Index // newest snapshot, 0 for none
-	Queued   int   // commands that wait on this member
+	Last     Index         // newest entry of the log
+	Snapshot Index         // newest snapshot, 0 for none
+	Queued   int           // commands that wait on this member
+	Writing  time.Duration // for how long a write of the log or a vote has been waited for, 0 if none is under way
 	Peers    []PeerStatus
 }
 
@@ -40,6 +41,7 @@ type PeerStatus struct {
 	Heard  time.Time // when the newest message that it answered was sent; on the leader only, zero if it answered none in its term
 	Last   Index     // newest entry that it holds; on the leader only
 	Answer bool      // it answered lately; on the leader only
+	Behind string    // what it lacks of what was committed behindAfter ago, empty if nothing; on the leader only
 }
 
 // Status tells how this member sees the group.
@@ -47,7 +49,7 @@ func (n *Node) Status() Status {
 	s := Status{
 		ServerID: string(n.id), Name: n.o.Name, Address: string(n.o.Transport.LocalAddr()),
 		State: n.raft.State().String(), Contact: n.Contact(), Last: Index(n.raft.LastIndex()),
-		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(),
+		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(), Writing: n.guard.Waits(),
 	}
 	s.Leader, _ = n.Leader()
 	if list, err := n.stores.Snapshots.List(); err == nil && len(list) > 0 {
@@ -70,6 +72,9 @@ func (n *Node) Peers() []PeerStatus {
 			p.Heard, p.Last, p.Answer = time.Now(), Index(n.raft.LastIndex()), true
 		} else if seen, ok := n.seen.seen(s.ID, term); leads && ok {
 			p.Heard, p.Last, p.Answer = seen.at, Index(seen.lastLog), n.answers(s.ID)
+		}
+		if leads {
+			p.Behind = n.lacks(s.ID, term)
 		}
 		out = append(out, p)
 	}
@@ -105,9 +110,9 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 }
 
 // Remove takes a server out of the group; its folder can never belong again. A leader that removes itself steps down
-// and ends with ErrRemoved. Unless it is forced it asks whether the others are a majority. On the leader only.
+// and ends with ErrRemoved. Unless it is forced it asks whether the others are a majority (VerifyWithout). On the leader only.
 //
-// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer are no majority.
+// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady while the others that answer and are caught up are no majority.
 func (n *Node) Remove(ctx context.Context, id string, forced bool) error {
 	s, err := n.server(id)
 	if err == nil && !forced {

@@ -69,6 +69,8 @@ func (m *metrics) register(r prometheus.Registerer, n *Node) {
 		})
 	gauge("fairlead_raft_write_wait_seconds", "For how long a write of the log or a vote is waited for, 0 if none is under way.",
 		func() float64 { return n.guard.Waits().Seconds() })
+	gauge("fairlead_raft_members_behind", "Servers that lack what was committed 5 s ago, as the leader knows; 0 on others.",
+		func() float64 { return float64(n.behind()) })
 	for _, u := range []Urgency{Bulk, Urgent} {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "fairlead_raft_queue_commands", Help: "Commands that wait for their turn.",

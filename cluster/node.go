@@ -38,6 +38,7 @@ type Node struct {
 	calm    *calm
 	found   store.Found // on disk at the start
 
+	commits   commitMarks
 	transfers transfers
 	refused   chan struct{} // holds one when the library refused a proposal for a transfer
 

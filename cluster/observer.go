@@ -287,8 +287,8 @@ func (o *observer) answer() <-chan struct{} {
 }
 
 // quorumAt is the newest moment at which a majority of the voters, self counted, surely followed this leader, by what they answered; zero if
-// none did yet.
-func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term uint64, now time.Time) time.Time {
+// none did yet. Who is not known to hold all entries up to an index, if that is not 0, does not count.
+func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term, holding uint64, now time.Time) time.Time {
 	var at []time.Time
 	for _, s := range c.Servers {
 		if s.Suffrage != raft.Voter {
@@ -299,6 +299,9 @@ func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term uint6
 			continue
 		}
 		p, _ := o.seen(s.ID, term)
+		if p.lastLog < holding {
+			p.at = time.Time{}
+		}
 		at = append(at, p.at)
 	}
 	if len(at) == 0 {

@@ -44,7 +44,8 @@ func (n *Node) watchTerm(ctx context.Context, term uint64) {
 	look := time.NewTicker(n.stallWithin() / stallLooks)
 	defer look.Stop()
 	probing, probed := false, make(chan struct{}, 1)
-	last, quiet := n.progress(term), 0
+	last, quiet, lags := n.progress(term), 0, lagging{}
+	lags.look(n, term)
 	for quiet < stallLooks {
 		select {
 		case <-ctx.Done():
@@ -63,6 +64,7 @@ func (n *Node) watchTerm(ctx context.Context, term uint64) {
 			continue
 		case <-look.C:
 		}
+		lags.look(n, term)
 		now := n.progress(term)
 		asked := probing || n.LeadingTerm() == 0 || n.queue.busy()
 		if !asked || now != last || n.seen.sending.underWay(snapshotWithin) || len(n.restoring) > 0 {

@@ -69,10 +69,10 @@ func (t transfer) Error() error {
 	return err
 }
 
-// Transfer hands the leadership to a server, or when id is empty to the voter that is furthest, of those that answer. It
+// Transfer hands the leadership to a server, or when id is empty to the voter that is furthest, of those that answer and are caught up. It
 // returns once this member no longer leads.
 //
-// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady if id is empty and no other voter answers, while another transfer is under way, and
+// Errors: ErrUnknownServer, ErrNotLeader; ErrNotReady if id is empty and there is no such voter, while another transfer is under way, and
 // if an earlier one to that server came to nothing and it took no entry since; ErrUnknownOutcome if the library does not say in time what
 // became of it, as while a disk hangs.
 func (n *Node) Transfer(ctx context.Context, id string) error {
@@ -133,9 +133,9 @@ func (n *Node) successor(id string) (raft.Server, error) {
 	if id != "" {
 		return n.server(id)
 	}
-	voters := slices.DeleteFunc(n.Peers(), func(p PeerStatus) bool { return p.Self || !p.Voter || !p.Answer })
+	voters := slices.DeleteFunc(n.Peers(), func(p PeerStatus) bool { return p.Self || !p.Voter || !p.Answer || p.Behind != "" })
 	if len(voters) == 0 {
-		return raft.Server{}, fmt.Errorf("%w: no other voter answered lately", ErrNotReady)
+		return raft.Server{}, fmt.Errorf("%w: no other voter answered lately and is caught up", ErrNotReady)
 	}
 	best := slices.MaxFunc(voters, func(p, q PeerStatus) int {
 		return cmp.Or(cmp.Compare(p.Last, q.Last), p.Heard.Compare(q.Heard)) // an idle group's are even: who answered last is the likeliest to live

@@ -15,20 +15,23 @@ var errNoAddress = errors.New("the address of its API is not known")
 // summarize counts voters and says in one line what is wrong and what to do about it, worst first.
 func summarize(status *fairleadv1.StatusResponse) {
 	var t tally
-	var down []string
+	var down, whys []string
 	for _, member := range status.GetMembers() {
 		if member.GetSuffrage() == fairleadv1.Suffrage_SUFFRAGE_VOTER {
 			t = t.with(Member{Healthy: member.GetHealthy()}, 1)
 		}
 		if !member.GetHealthy() {
 			down = append(down, member.GetName())
+			if why := member.GetUnhealthy(); why != "" {
+				whys = append(whys, member.GetName()+" "+why)
+			}
 		}
 	}
 	status.Voters, status.HealthyVoters = uint32(t.voters), uint32(t.healthy)
 	if t.voters > 0 {
 		status.Quorum = uint32(t.quorum())
 	}
-	status.Advice = advise(status, t, down)
+	status.Advice = strings.Join(append([]string{advise(status, t, down)}, whys...), "; ")
 }
 
 func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
@@ -42,8 +45,9 @@ func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
 	case status.GetLeader() == "":
 		return "nobody leads: if this stays so for more than some seconds, look at the members' logs and at the network between their Raft ports"
 	}
-	if odd := disagreement(status); odd != "" {
-		return odd
+	if first, other := disagreement(status); other != nil {
+		return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, "+
+			"wipe its data folder and let it join again", first.GetName(), other.GetName(), other.GetDigestAt())
 	}
 	switch {
 	case len(down) > 0 && t.healthy == t.quorum() && t.voters > 1:
@@ -57,25 +61,4 @@ func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
 	default:
 		return ""
 	}
-}
-
-// disagreement finds members whose records differ at the same index, which must not be (S1). Members of other groups
-// or epochs are not seen here: they refuse each other in the handshake, and show as unreachable with that reason.
-func disagreement(status *fairleadv1.StatusResponse) string {
-	digests := map[uint64]*fairleadv1.Member{}
-	for _, member := range status.GetMembers() {
-		if member.GetUnreachable() != "" || member.GetDigest() == "" {
-			continue
-		}
-		first, ok := digests[member.GetApplied()]
-		if !ok {
-			digests[member.GetApplied()] = member
-			continue
-		}
-		if first.GetDigest() != member.GetDigest() {
-			return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, "+
-				"wipe its data folder and let it join again", first.GetName(), member.GetName(), member.GetApplied())
-		}
-	}
-	return ""
 }

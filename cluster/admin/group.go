@@ -87,7 +87,9 @@ type MemberStatus struct {
 	Version     string
 	Group       string
 	Epoch       uint64
-	Digest      string // of its record at Applied, hex
+	Digest      string // of its record at DigestAt, hex
+	DigestAt    uint64
+	Writing     time.Duration // for how long a write of its log or a vote has been waited for
 	Announced   Revision
 }
 

@@ -4,6 +4,7 @@ package admin_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -44,6 +45,8 @@ type memberView struct {
 	id       string
 	believes string // whom it takes for the leader, if not the one who is
 	digest   string // of its record, if not the others'
+	digestAt uint64 // 42 without it
+	writing  time.Duration
 
 	onSnapshot func() // runs while a snapshot is taken
 }
@@ -78,6 +81,7 @@ func (v *memberView) Status(context.Context) (admin.Status, error) {
 		}
 		if m.ID == v.id {
 			m.State, m.Term, m.Applied, m.Commit, m.Digest, m.Version, m.Group, m.Epoch = "Follower", 7, 42, 42, "d1", "v1", "g1", 1
+			m.DigestAt, m.Writing = cmp.Or(v.digestAt, 42), v.writing
 			if v.digest != "" {
 				m.Digest = v.digest
 			}

@@ -27,7 +27,8 @@ type Member struct {
 	APIAddress string // empty if not known
 	Voter      bool
 	Leader     bool
-	Healthy    bool // it answered the leader lately, and is not far behind
+	Healthy    bool   // it answered the leader lately, and nothing of Unhealthy
+	Unhealthy  string // why it is not, as far as its leader tells
 }
 
 // Verdict is what Judge says about a change. Without Refusal it may be made.

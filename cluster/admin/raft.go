@@ -174,7 +174,7 @@ func (s *RaftService) change(ctx context.Context, verb Verb, id string, change C
 			Remedy: "try again when it is done",
 		}
 	}
-	servers, index, err := s.configuration(ctx)
+	servers, index, err := s.judged(ctx)
 	if err != nil {
 		return changed{}, err
 	}
@@ -194,6 +194,24 @@ func (s *RaftService) change(ctx context.Context, verb Verb, id string, change C
 		index = 0
 	}
 	return changed{index: index, warning: verdict.Warning}, nil
+}
+
+// judged is configuration with what all members say of themselves: one whose disk hangs, or whose record is another, is not healthy either.
+func (s *RaftService) judged(ctx context.Context) ([]Member, uint64, error) {
+	servers, index, err := s.configuration(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	status, err := s.Status(ctx, &fairleadv1.StatusRequest{})
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range servers {
+		if member := findMember(status, servers[i].ID); member != nil && !member.GetHealthy() {
+			servers[i].Healthy, servers[i].Unhealthy = false, member.GetUnhealthy()
+		}
+	}
+	return servers, index, nil
 }
 
 // configuration is the leader's view; elsewhere it is NotLeader.

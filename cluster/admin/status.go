@@ -27,6 +27,7 @@ func (s *RaftService) Status(ctx context.Context, req *fairleadv1.StatusRequest)
 	if !req.GetLocal() {
 		merge(response, s.ask(ctx, response.GetMembers()))
 	}
+	doubt(response)
 	summarize(response)
 	return response, nil
 }
@@ -117,6 +118,7 @@ func adopt(known, itself *fairleadv1.Member) {
 	known.LastContactMs, known.Format, known.Version = itself.LastContactMs, itself.GetFormat(), itself.GetVersion()
 	known.Group, known.Epoch, known.Digest = itself.GetGroup(), itself.GetEpoch(), itself.GetDigest()
 	known.Announced, known.Unreachable = itself.GetAnnounced(), ""
+	known.DigestAt, known.WritingMs = itself.GetDigestAt(), itself.GetWritingMs()
 }
 
 // follow takes over what the leader can tell best.
@@ -124,7 +126,7 @@ func follow(response, leader *fairleadv1.StatusResponse) {
 	response.Leader, response.Term = leader.GetLeader(), leader.GetTerm()
 	for _, judged := range leader.GetMembers() {
 		if member := findMember(response, judged.GetServerId()); member != nil {
-			member.Healthy, member.Leader = judged.GetHealthy(), judged.GetLeader()
+			member.Healthy, member.Unhealthy, member.Leader = judged.GetHealthy(), judged.GetUnhealthy(), judged.GetLeader()
 		}
 	}
 }
@@ -156,7 +158,7 @@ func memberToWire(member Member) *fairleadv1.Member {
 	}
 	return &fairleadv1.Member{
 		Name: member.Name, ServerId: member.ID, Address: member.Address, ApiAddress: member.APIAddress,
-		Suffrage: suffrage, Leader: member.Leader, Healthy: member.Healthy,
+		Suffrage: suffrage, Leader: member.Leader, Healthy: member.Healthy, Unhealthy: member.Unhealthy,
 	}
 }
 
@@ -164,7 +166,8 @@ func statusToWire(member MemberStatus) *fairleadv1.Member {
 	wire := memberToWire(member.Member)
 	wire.State, wire.Term, wire.Applied, wire.Commit = member.State, member.Term, member.Applied, member.Commit
 	wire.Format, wire.Version, wire.Group, wire.Epoch = member.Format, member.Version, member.Group, member.Epoch
-	wire.Digest, wire.Announced = member.Digest, toRevision(member.Announced)
+	wire.Digest, wire.DigestAt, wire.WritingMs = member.Digest, member.DigestAt, member.Writing.Milliseconds()
+	wire.Announced = toRevision(member.Announced)
 	if member.Heard {
 		ms := member.LastContact.Milliseconds()
 		wire.LastContactMs = &ms

@@ -49,12 +49,13 @@ func threeMembers() []*fairleadv1.Member {
 			Name: fmt.Sprintf("m%d", n), ServerId: fmt.Sprintf("m%d-k3x9", n), Suffrage: fairleadv1.Suffrage_SUFFRAGE_VOTER,
 			Address: fmt.Sprintf("192.0.2.%d:7444", n), ApiAddress: fmt.Sprintf("192.0.2.%d:7443", n),
 			State: "Follower", Term: 3, Applied: 120, Commit: 121, LastContactMs: pointer(int64(12)), Format: 1, Version: "v0.1.0",
-			Group: "g1", Epoch: 1, Digest: "00ff", Announced: &fairleadv1.Revision{Epoch: 1, Index: 119}, Healthy: true,
+			Group: "g1", Epoch: 1, Digest: "00ff", DigestAt: 119, Announced: &fairleadv1.Revision{Epoch: 1, Index: 119}, Healthy: true,
 		}
 	}
 	leader, lost := member(1), member(3)
 	leader.Leader, leader.State, leader.LastContactMs = true, "Leader", pointer(int64(0))
 	lost.Suffrage, lost.Healthy, lost.Unreachable, lost.LastContactMs = fairleadv1.Suffrage_SUFFRAGE_NONVOTER, false, "connection refused\x1b[2J", nil
+	lost.Unhealthy, lost.WritingMs = "has waited for a write of its disk for 3s", 3000
 	return []*fairleadv1.Member{leader, member(2), lost}
 }
 

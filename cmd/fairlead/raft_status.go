@@ -47,6 +47,9 @@ type memberStatus struct {
 	Digest        string   `json:"digest"`
 	Announced     revision `json:"announced"`
 	Unreachable   string   `json:"unreachable"` // empty: what stands here it told just now
+	Unhealthy     string   `json:"unhealthy"`   // why it is not; empty: it is, or its leader does not tell
+	DigestAt      uint64   `json:"digestAt"`
+	WritingMS     int64    `json:"writingMs"`
 }
 
 // peer is one server of the configuration.
@@ -82,6 +85,7 @@ func statusOf(s *fairleadv1.StatusResponse) groupStatus {
 			peer: peerOf(m), Healthy: m.GetHealthy(), State: m.GetState(), Term: m.GetTerm(), Applied: m.GetApplied(),
 			Commit: m.GetCommit(), LastContactMS: m.LastContactMs, Format: m.GetFormat(), Version: m.GetVersion(),
 			Epoch: m.GetEpoch(), Digest: m.GetDigest(), Announced: revisionOf(m.GetAnnounced()), Unreachable: m.GetUnreachable(),
+			Unhealthy: m.GetUnhealthy(), DigestAt: m.GetDigestAt(), WritingMS: m.GetWritingMs(),
 		})
 	}
 	return g
@@ -119,8 +123,16 @@ func (m memberStatus) row() []string {
 	}
 	return []string{
 		m.Name, m.State, m.Suffrage, yesNo(m.Healthy), number(m.Applied), number(m.Commit), contact,
-		number(uint64(m.Format)), m.Version, m.APIAddress, m.Unreachable,
+		number(uint64(m.Format)), m.Version, m.APIAddress, m.note(),
 	}
+}
+
+// note says what is wrong with a member.
+func (m memberStatus) note() string {
+	if m.Unhealthy == "" || m.Unreachable == "" {
+		return m.Unhealthy + m.Unreachable
+	}
+	return m.Unhealthy + "; " + m.Unreachable
 }
 
 // number leaves out a number that is not known.

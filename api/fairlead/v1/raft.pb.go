@@ -98,14 +98,21 @@ type Member struct {
 	Version string `protobuf:"bytes,13,opt,name=version,proto3" json:"version,omitempty"`
 	Group   string `protobuf:"bytes,14,opt,name=group,proto3" json:"group,omitempty"`
 	Epoch   uint64 `protobuf:"varint,15,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Digest of its record at applied, in hex.
+	// Digest of its record at digest_at, in hex.
 	Digest string `protobuf:"bytes,16,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Newest revision whose routes this member announced.
 	Announced *Revision `protobuf:"bytes,17,opt,name=announced,proto3" json:"announced,omitempty"`
-	// Whether the leader counts it as healthy; on other members, whether it answered just now.
+	// Whether the leader counts it as healthy: it answers, holds what was committed some seconds ago, waits for no write of its disk, and has the
+	// record that most have. On other members, whether it answered just now.
 	Healthy bool `protobuf:"varint,18,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	// Empty if the fields above come from the member itself, just now; otherwise why they do not.
-	Unreachable   string `protobuf:"bytes,19,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
+	Unreachable string `protobuf:"bytes,19,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
+	// Index of the record that digest is of, which may be a little less than applied; 0 from members that do not tell.
+	DigestAt uint64 `protobuf:"varint,20,opt,name=digest_at,json=digestAt,proto3" json:"digest_at,omitempty"`
+	// Why it is not healthy; empty if it is, or if its leader does not tell.
+	Unhealthy string `protobuf:"bytes,21,opt,name=unhealthy,proto3" json:"unhealthy,omitempty"`
+	// For how long it has waited for a write of its log or a vote, 0 if none is under way.
+	WritingMs     int64 `protobuf:"varint,22,opt,name=writing_ms,json=writingMs,proto3" json:"writing_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,6 +278,27 @@ func (x *Member) GetUnreachable() string {
 		return x.Unreachable
 	}
 	return ""
+}
+
+func (x *Member) GetDigestAt() uint64 {
+	if x != nil {
+		return x.DigestAt
+	}
+	return 0
+}
+
+func (x *Member) GetUnhealthy() string {
+	if x != nil {
+		return x.Unhealthy
+	}
+	return ""
+}
+
+func (x *Member) GetWritingMs() int64 {
+	if x != nil {
+		return x.WritingMs
+	}
+	return 0
 }
 
 type StatusRequest struct {
@@ -1586,7 +1614,7 @@ var File_fairlead_v1_raft_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\n" +
-	"\x16fairlead/v1/raft.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\xc3\x04\n" +
+	"\x16fairlead/v1/raft.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\x9d\x05\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x18\n" +
@@ -1608,7 +1636,11 @@ const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\x06digest\x18\x10 \x01(\tR\x06digest\x123\n" +
 	"\tannounced\x18\x11 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x12\x18\n" +
 	"\ahealthy\x18\x12 \x01(\bR\ahealthy\x12 \n" +
-	"\vunreachable\x18\x13 \x01(\tR\vunreachableB\x12\n" +
+	"\vunreachable\x18\x13 \x01(\tR\vunreachable\x12\x1b\n" +
+	"\tdigest_at\x18\x14 \x01(\x04R\bdigestAt\x12\x1c\n" +
+	"\tunhealthy\x18\x15 \x01(\tR\tunhealthy\x12\x1d\n" +
+	"\n" +
+	"writing_ms\x18\x16 \x01(\x03R\twritingMsB\x12\n" +
 	"\x10_last_contact_ms\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05local\x18\x01 \x01(\bR\x05local\"\xf0\x02\n" +

@@ -50,7 +50,7 @@ func (g *adminGroup) Status(context.Context) (admin.Status, error) {
 func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, view *fsm.View) admin.MemberStatus {
 	m := admin.MemberStatus{Member: admin.Member{
 		ID: p.ID, Name: p.Name, Address: p.Address, APIAddress: g.apiOf(p.Name),
-		Voter: p.Voter, Leader: p.Leads, Healthy: p.Answer,
+		Voter: p.Voter, Leader: p.Leads, Healthy: p.Answer && p.Behind == "", Unhealthy: ails(p, raft.Contact),
 	}}
 	if known, ok := fsm.Get[*fsm.Member](view, fsm.TableMembers, p.ID); ok {
 		m.Format, m.Version = known.Format, known.Version
@@ -63,12 +63,21 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 	c := raft.Contact
 	group, epoch, _ := g.state.Identity()
 	m.State, m.Term, m.Applied, m.Commit = raft.State, c.Term, uint64(c.Applied), uint64(c.Commit)
-	m.Group, m.Epoch, m.Digest = string(group), uint64(epoch), view.Digest().String()
+	m.Group, m.Epoch = string(group), uint64(epoch)
+	m.Digest, m.DigestAt, m.Writing = view.Digest().String(), uint64(view.Applied()), raft.Writing
 	m.Format, m.Version = fsm.NewestFormat, g.version
 	if m.Heard = !c.At.IsZero(); m.Heard && !c.Leads {
 		m.LastContact = time.Since(c.At)
 	}
 	return m
+}
+
+// ails is what is wrong with a server, as a leader finds; nothing elsewhere.
+func ails(p cluster.PeerStatus, c cluster.Contact) string {
+	if c.Leads && !p.Answer {
+		return "does not answer"
+	}
+	return p.Behind
 }
 
 func (g *adminGroup) AddVoter(ctx context.Context, s admin.Member, change admin.Change) error {
