@@ -127,6 +127,9 @@ func refusal(command any, err error) raft.RPCResponse {
 func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest,
 	resp *raft.RequestVoteResponse,
 ) error {
+	if err := o.closed(); err != nil {
+		return err
+	}
 	return o.Transport.RequestVote(id, to, addressed(args, id), resp)
 }
 
@@ -134,6 +137,9 @@ func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *ra
 func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest,
 	resp *raft.RequestPreVoteResponse,
 ) error {
+	if err := o.closed(); err != nil {
+		return err
+	}
 	return o.Transport.RequestPreVote(id, to, addressed(args, id), resp)
 }
 
@@ -142,6 +148,9 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 	resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
 	if err := o.reach.await(id); err != nil {
+		return err
+	}
+	if err := o.closed(); err != nil {
 		return err
 	}
 	counted, end := o.sending.of(data)
@@ -153,6 +162,9 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 func (o *observer) TimeoutNow(id raft.ServerID, to raft.ServerAddress, args *raft.TimeoutNowRequest,
 	resp *raft.TimeoutNowResponse,
 ) error {
+	if err := o.closed(); err != nil {
+		return err
+	}
 	return o.Transport.TimeoutNow(id, to, addressed(args, id), resp)
 }
 

@@ -328,6 +328,9 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 
 // send sends what is no part of a pipeline.
 func (o *observer) send(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if err := o.closed(); err != nil {
+		return err
+	}
 	before, sent := o.asking(id, args.Term), time.Now()
 	err := o.Transport.AppendEntries(id, to, addressed(args, id), resp)
 	if o.reach.note(id, err); err != nil {
@@ -368,7 +371,18 @@ func (o *observer) beatNow(c raft.Configuration, term uint64) {
 	}
 }
 
-// Close ends forwarding and the transport below.
+// closed is an error once this member has done with the others: the library may not have, since its main goroutine waits for a disk, and its
+// senders of heartbeats, and those that send entries, would connect anew whatever became of their connections.
+func (o *observer) closed() error {
+	select {
+	case <-o.stop:
+		return raft.ErrTransportShutdown
+	default:
+		return nil
+	}
+}
+
+// Close ends forwarding and the transport below. Nothing is sent from then on.
 func (o *observer) Close() error {
 	o.reach.release()
 	o.once.Do(func() { close(o.stop) })

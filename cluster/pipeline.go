@@ -42,6 +42,9 @@ func newPipeline(p raft.AppendPipeline, to raft.ServerID, seen *observer) *pipel
 
 // AppendEntries implements raft.AppendPipeline. The pipeline below may hold that a message is no news: then there is no answer either.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if err := p.seen.closed(); err != nil {
+		return nil, err
+	}
 	before := p.seen.asking(p.to, args.Term)
 	p.mu.Lock()
 	p.pending[resp] = before
