@@ -13,7 +13,7 @@ import (
 
 // l3 asks for new work to get done while a majority of members is undisturbed, whatever happens to the others. The time
 // begins anew when the leader is disturbed or ends, since another one must be found then, and at nothing else that a
-// minority does.
+// minority does. A leader whose disk hangs is given the time that it may take to give up.
 //
 // Calls: a client that keeps asking undisturbed members (never more than patient between two calls) must succeed within
 // L3. Kubernetes: an address of a Service that undisturbed nodes serve, which a node does not under the policy Local if all its endpoints rest for failed probes, must be forwarded within L3 by each undisturbed
@@ -22,9 +22,10 @@ import (
 type l3 struct {
 	idle
 	*judge
-	founded bool          // somebody has led
-	leader  string        // as far as nobody disturbed it
-	shaken  time.Duration // when the leader was last disturbed from outside
+	founded bool             // somebody has led
+	leader  string           // as far as nobody disturbed it
+	shaken  time.Duration    // when the leader was last disturbed from outside, or when it has given up at the latest
+	hung    map[int][]string // whose disks hang, by the fault
 	clients map[string]*streak
 	open    map[int]*asked
 	late    overdue
@@ -47,7 +48,7 @@ type asked struct {
 }
 
 func newL3(j *judge) rule {
-	return &l3{judge: j, clients: map[string]*streak{}, open: map[int]*asked{}, late: newOverdue()}
+	return &l3{judge: j, clients: map[string]*streak{}, open: map[int]*asked{}, hung: map[int][]string{}, late: newOverdue()}
 }
 
 func (r *l3) hear(e event.Stamped) {
@@ -57,12 +58,17 @@ func (r *l3) hear(e event.Stamped) {
 	case event.MachineDown:
 		r.shake(x.Machine)
 	case event.FaultBegan:
+		if x.Fault == "disk-hang" {
+			r.hung[x.ID] = x.On
+		}
 		for _, name := range x.On {
 			r.shake(name)
 		}
 		if len(x.On) == 0 {
 			r.shaken = e.At
 		}
+	case event.FaultEnded:
+		delete(r.hung, x.ID)
 	case event.Leading:
 		if !x.On {
 			return
@@ -83,12 +89,22 @@ func (r *l3) hear(e event.Stamped) {
 	}
 }
 
-// shake notes that somebody was disturbed.
+// shake notes that somebody was disturbed. A leader whose disk hangs leads on until it gives up, which shakes nothing then: it was to be done with
+// by then.
 func (r *l3) shake(name string) {
-	if name == r.leader {
-		r.leader, r.shaken = "", r.scene.now
+	if name != r.leader {
+		return
+	}
+	r.leader, r.shaken = "", max(r.shaken, r.scene.now)
+	for _, names := range r.hung {
+		if slices.Contains(names, name) {
+			r.shaken = max(r.shaken, r.scene.now+givesUp)
+		}
 	}
 }
+
+// givesUp is within what time a leader ends that commits nothing of what it is asked for.
+const givesUp = 6 * time.Second
 
 // due tells whether what has been asked for since a time must be done by now.
 func (r *l3) due(since time.Duration) bool {

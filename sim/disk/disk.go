@@ -35,6 +35,7 @@ type Disk struct {
 	inodes  uint64
 	changes []change // of directories, in order, that are not durable
 	full    bool
+	hanging string // how the names of files begin whose syncs hang; empty: none
 	failing map[Op]int
 }
 
@@ -61,6 +62,15 @@ func (d *Disk) Fill() { d.full = true }
 
 // Free ends Fill.
 func (d *Disk) Free() { d.full = false }
+
+// Hang has syncs of files hang whose names begin so, until Recover: they neither succeed nor fail. Files are opened and read as ever.
+func (d *Disk) Hang(names string) { d.hanging = names }
+
+// Recover ends Hang.
+func (d *Disk) Recover() { d.hanging = "" }
+
+// Hangs tells whether a sync of a file of that name hangs now.
+func (d *Disk) Hangs(name string) bool { return d.hanging != "" && strings.HasPrefix(name, d.hanging) }
 
 // Fail makes the next times operations of a kind fail with IO.
 func (d *Disk) Fail(op Op, times int) { d.failing[op] = times }

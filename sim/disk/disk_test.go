@@ -81,6 +81,22 @@ func TestFailHitsThatManyOperationsOfAKind(t *testing.T) {
 	want(t, "third write", f.WriteAt([]byte("a"), 0), None)
 }
 
+func TestSyncsOfNamedFilesHang(t *testing.T) {
+	d := New()
+	if d.Hangs("log") {
+		t.Error("a disk hangs from the start")
+	}
+	d.Hang("log")
+	for name, hangs := range map[string]bool{"log": true, "log.next": true, "lock": false, "": false} {
+		if d.Hangs(name) != hangs {
+			t.Errorf("%q hangs: %v", name, !hangs)
+		}
+	}
+	if d.Recover(); d.Hangs("log") {
+		t.Error("it hangs on")
+	}
+}
+
 func TestNoLaterSyncMakesDurableWhatOneFailedOn(t *testing.T) {
 	d := New()
 	f := file(t, d, "f")

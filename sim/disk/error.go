@@ -10,6 +10,7 @@ type Error uint16
 // None is success: operations return it instead of an error interface, because the caller hands the number on.
 const (
 	None        Error = 0
+	Again       Error = 6 // from a sync that hangs: whoever waits asks once more
 	Exists      Error = 20
 	TooLarge    Error = 22
 	Invalid     Error = 28
@@ -28,6 +29,8 @@ func (e Error) Error() string {
 	switch e {
 	case None:
 		return "no error"
+	case Again:
+		return "resource temporarily unavailable"
 	case Exists:
 		return "file exists"
 	case TooLarge:

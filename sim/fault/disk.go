@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/disk"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
@@ -33,6 +34,17 @@ func diskKinds() []Kind {
 				f.With.Set("extra", dice.Pick(d, "extra", []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second}))
 			},
 			Begin: slowDisks,
+		},
+		{
+			Name: "disk-hang", Text: "writes of members' logs neither succeed nor fail, while all else of the process goes on",
+			Share: 8, Least: time.Second, Most: 20 * time.Second, On: members, Excuses: onThem,
+			Draw: func(d dice.Dice, c Cast, f *Fault) { f.On = minority(d, c) },
+			Begin: func(b *Backstage, f Fault) func() {
+				return each(f.On, func(name string) func() {
+					d := b.Disk(name)
+					return b.share("hang", name, func(string) { d.Hang(start.LogFile) }, func(string) { d.Recover() })
+				})
+			},
 		},
 		{
 			Name: "disk-error", Text: "some operations of disks fail with an I/O error",

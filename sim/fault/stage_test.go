@@ -92,7 +92,7 @@ func (t *theatre) state() map[string]string {
 		d, clock := t.Disk(name), t.Clock(name)
 		d.Put("/probe", []byte("x"))
 		n, e := d.Find(d.Root(), "/probe")
-		state["disk of "+name] = fmt.Sprint(e, n.Size(), write(n), n.Sync(), d.Delay())
+		state["disk of "+name] = fmt.Sprint(e, n.Size(), write(n), n.Sync(), d.Delay(), d.Hangs(start.LogFile))
 		made, opened := d.Open(d.Root(), "/made", disk.Flags{Create: true})
 		read, failed := n.ReadAt(make([]byte, 1), 0)
 		state["folder of "+name] = fmt.Sprint(made != nil, opened, read, failed, d.Rename(d.Root(), "/made", d.Root(), "/moved"), d.Remove(d.Root(), "/moved", false))

@@ -31,6 +31,7 @@ const (
 // file is an open file.
 type file struct {
 	node   *disk.Node
+	name   string // without the folders
 	at     int
 	append bool
 	reads  bool
@@ -139,7 +140,8 @@ func fdAllocate(p *Process, a []uint64) uint32 {
 	return ok
 }
 
-// fdSync waits for the disk, then makes durable: who loses power while it waits has not synced.
+// fdSync waits for the disk, then makes durable: who loses power while it waits has not synced. Where it would wait for ever the process is told to
+// ask again, since nothing else in it would go on.
 func fdSync(p *Process, a []uint64) uint32 {
 	f := p.files.get(a[0])
 	if f == nil {
@@ -149,6 +151,9 @@ func fdSync(p *Process, a []uint64) uint32 {
 }
 
 func (p *Process) sync(f *file) uint32 {
+	if p.disk.Hangs(f.name) {
+		return uint32(disk.Again)
+	}
 	p.sleep(p.disk.Delay())
 	return uint32(f.node.Sync())
 }

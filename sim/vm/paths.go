@@ -4,6 +4,7 @@ package vm
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"fairlead.io/fairlead/sim/disk"
 )
@@ -54,7 +55,7 @@ func pathOpen(p *Process, a []uint64) uint32 {
 		return uint32(failed)
 	}
 	open := &file{
-		node: node, append: a[7]&flagAppend != 0, syncs: a[7]&(flagSync|flagDataSync) != 0,
+		node: node, name: path[strings.LastIndexByte(path, '/')+1:], append: a[7]&flagAppend != 0, syncs: a[7]&(flagSync|flagDataSync) != 0,
 		reads: a[5]&rightRead != 0, writes: a[5]&rightWrite != 0,
 	}
 	if node.Directory() && open.writes {

@@ -244,6 +244,22 @@ func TestSlowSyncStallsTheProcess(t *testing.T) {
 	}
 }
 
+// A sync that hangs is told, so that all else of the process goes on; what it was to make durable is not.
+func TestSyncThatHangsIsToBeAskedAgain(t *testing.T) {
+	w := engine.New(1)
+	d := disk.New()
+	d.Hang("journal")
+	o := start(w, Spec{Disk: d}, "journal")
+	runFor(t, w, time.Second)
+	want := "panic: sync /data/log/journal: Try again"
+	if guest.native != nil {
+		want = "panic: sync /data/log/journal: resource temporarily unavailable"
+	}
+	if len(o.lines) < 2 || o.lines[1] != want {
+		t.Errorf("said %q, want %q after what it found", o.lines, want)
+	}
+}
+
 func TestSyncThatPowerWasLostInPromisesNothing(t *testing.T) {
 	lost := 0
 	for seed := range uint64(20) {

@@ -16,6 +16,8 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -42,6 +44,7 @@ var errNotFound = errors.New("not found")
 
 // Journal is a raft.LogStore and raft.StableStore.
 type Journal struct {
+	writing     sync.Mutex // one write at a time, which may hang; reads go on meanwhile
 	path        string
 	file        *os.File
 	size, live  int // bytes of the file, and of those what is still needed, about
@@ -58,7 +61,7 @@ func Make(path string) (disk.Log, error) {
 	if err != nil {
 		return nil, fault(path, "make the log", err)
 	}
-	if err := f.Sync(); err != nil {
+	if err := durable(f); err != nil {
 		return nil, fault(path, "make the log", err)
 	}
 	return newJournal(path, f), nil
@@ -79,7 +82,7 @@ func Open(path string) (disk.Log, error) {
 		err = f.Truncate(int64(j.size))
 	}
 	if err == nil {
-		err = f.Sync() // what a process wrote that was then killed may not be on disk yet, and counts from now on
+		err = durable(f) // what a process wrote that was then killed may not be on disk yet, and counts from now on
 	}
 	if err == nil {
 		_, err = f.Seek(int64(j.size), io.SeekStart)
@@ -216,11 +219,25 @@ func (j *Journal) write(records []byte) error {
 	if _, err := j.file.Write(records); err != nil {
 		return fault(j.path, "write the log", err)
 	}
-	if err := j.file.Sync(); err != nil {
+	if err := durable(j.file); err != nil {
 		return fault(j.path, "sync the log", err)
 	}
 	j.size += len(records)
 	return nil
+}
+
+// askAgain is how often a disk that hangs is asked.
+const askAgain = 10 * time.Millisecond
+
+// durable has a file on disk when it returns. While the disk hangs it waits, and the rest of the process goes on.
+func durable(f *os.File) error {
+	for {
+		err := f.Sync()
+		if !errors.Is(err, syscall.EAGAIN) {
+			return err
+		}
+		time.Sleep(askAgain)
+	}
 }
 
 // decoder reads a payload; after the first mistake it reads nothing but zeros.

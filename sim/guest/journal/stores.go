@@ -34,6 +34,8 @@ func (j *Journal) StoreLog(log *raft.Log) error { return j.StoreLogs([]*raft.Log
 
 // StoreLogs implements raft.LogStore.
 func (j *Journal) StoreLogs(logs []*raft.Log) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	var records, payload []byte
 	var sizes []int
 	for _, e := range logs {
@@ -53,6 +55,8 @@ func (j *Journal) StoreLogs(logs []*raft.Log) error {
 
 // DeleteRange implements raft.LogStore.
 func (j *Journal) DeleteRange(first, last uint64) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	if err := j.write(record(nil, encodeDelete(first, last))); err != nil {
 		return err
 	}
@@ -65,6 +69,8 @@ func (j *Journal) DeleteRange(first, last uint64) error {
 
 // Set implements raft.StableStore.
 func (j *Journal) Set(key, value []byte) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	if err := j.write(record(nil, encodeSet(key, value))); err != nil {
 		return err
 	}
@@ -98,8 +104,12 @@ func (j *Journal) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// Close implements io.Closer.
-func (j *Journal) Close() error { return j.file.Close() }
+// Close implements io.Closer. It waits for a write that is under way.
+func (j *Journal) Close() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return j.file.Close()
+}
 
 // rewrite replaces the file by one without garbage.
 func (j *Journal) rewrite() error {
@@ -116,7 +126,7 @@ func (j *Journal) rewrite() error {
 		return fault(next, "rewrite the log", err)
 	}
 	if _, err = f.Write(records); err == nil {
-		err = f.Sync()
+		err = durable(f)
 	}
 	if err == nil {
 		err = os.Rename(next, j.path)

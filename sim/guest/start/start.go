@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// LogFile is the log in a member's data folder.
+const LogFile = "raft.db"
+
 // Ports of the machines of a world.
 const (
 	RaftPort       = "7444"
