@@ -3,7 +3,9 @@
 package connlimit
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,7 @@ type Conn struct {
 
 	spoken    atomic.Bool // it has sent something
 	midway    atomic.Bool // it has sent something since the last write
+	late      atomic.Bool // a message did not go on in time
 	deadlines sync.Mutex
 	writeBy   time.Time // as the server has it
 }
@@ -103,8 +106,12 @@ func (c *Conn) expire(at Stage) {
 	}
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. Once a message did not go on in time nothing is read any more: who reads the rest to be done with it, as Raft's library
+// does with a snapshot, would wait as long again.
 func (c *Conn) Read(p []byte) (int, error) {
+	if c.late.Load() {
+		return 0, os.ErrDeadlineExceeded
+	}
 	if within := c.limiter.o.Limits.MessageWithin; within > 0 {
 		by := time.Time{}
 		if c.midway.Load() {
@@ -115,6 +122,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := c.Conn.Read(p)
+	if c.limiter.o.Limits.MessageWithin > 0 && c.midway.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.late.Store(true)
+	}
 	if n > 0 {
 		c.midway.Store(true)
 		if !c.spoken.Swap(true) {

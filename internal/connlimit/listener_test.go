@@ -250,6 +250,9 @@ func TestMessagesThatBeganGoOn(t *testing.T) {
 		if _, err := server.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != l.MessageWithin {
 			t.Errorf("half a message: %v after %v", err, time.Since(begin))
 		}
+		if _, err := server.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != l.MessageWithin {
+			t.Errorf("the rest of it: %v after %v", err, time.Since(begin))
+		}
 		begin = time.Now()
 		if _, err := server.Write(buf); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != l.WriteWithin {
 			t.Errorf("nobody reads: %v after %v", err, time.Since(begin))
