@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -17,12 +18,15 @@ import (
 // adapter is the raft.BatchingFSM over a Machine. The library calls it from one goroutine; Backup and readers of the
 // position come from others.
 type adapter struct {
-	self    raft.ServerID
-	fail    func(error) // ends this member
-	changed func()      // after anything was applied
+	self       raft.ServerID
+	fail       func(error)    // ends this member
+	changed    func()         // after anything was applied
+	newMachine func() Machine // for a backup that is restored
+	replacing  func()         // before one takes the place of the record
 
 	mu            sync.Mutex
 	machine       Machine
+	staging       *staging           // a backup that is being restored, nil for none
 	applied, term uint64             // of the newest command or configuration applied, or of the snapshot restored
 	configuration raft.Configuration // the newest committed one
 	configuredAt  uint64             // its index
@@ -42,23 +46,12 @@ func (a *adapter) Apply(l *raft.Log) any { return a.ApplyBatch([]*raft.Log{l})[0
 func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	answers := make([]any, len(logs))
-	entries := make([]LogEntry, 0, len(logs))
-	for _, l := range logs {
-		if l.Type == raft.LogCommand {
-			entries = append(entries, LogEntry{Index: Index(l.Index), Term: l.Term, Data: l.Data})
-		}
+	answers := make([]any, 0, len(logs))
+	for len(logs) > len(answers) && a.broken == nil {
+		answers = append(answers, a.applyLocked(logs[len(answers):])...)
 	}
-	outcomes := a.applyLocked(entries)
-	for i, l := range logs {
-		switch {
-		case a.broken != nil:
-			answers[i] = a.broken
-		case l.Type == raft.LogCommand:
-			answers[i], outcomes = outcomes[0], outcomes[1:]
-		case l.Type == raft.LogConfiguration:
-			a.configureLocked(raft.DecodeConfiguration(l.Data), l.Index)
-		}
+	for len(logs) > len(answers) {
+		answers = append(answers, a.broken)
 	}
 	if a.broken == nil {
 		last := logs[len(logs)-1]
@@ -68,24 +61,48 @@ func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
 	return answers
 }
 
-func (a *adapter) applyLocked(entries []LogEntry) (outcomes [][]Outcome) {
-	if a.broken != nil || len(entries) == 0 {
-		return nil
-	}
+// applyLocked applies the first of some entries, and with it all that can go to the machine together: a step of a restore stands alone.
+func (a *adapter) applyLocked(logs []*raft.Log) (answers []any) {
+	first := logs[0]
 	defer func() {
 		if v := recover(); v != nil {
-			a.breakLocked(fmt.Sprintf("apply entries %d to %d", entries[0].Index, entries[len(entries)-1].Index), v)
+			a.breakLocked(fmt.Sprintf("apply entries %d to %d", first.Index, first.Index+uint64(max(len(answers), 1))-1), v)
+			answers = nil
 		}
 	}()
-	outcomes = a.machine.ApplyEntries(entries)
+	if a.staging != nil && a.staging.term < first.Term {
+		a.unstageLocked() // whoever brought it leads no more
+	}
+	if first.Type == raft.LogConfiguration {
+		a.configureLocked(raft.DecodeConfiguration(first.Data), first.Index)
+		return []any{nil}
+	}
+	if s, body, ok := stepOf(first.Data); ok && first.Type == raft.LogCommand {
+		return []any{a.stepLocked(s, body, Index(first.Index), first.Term)}
+	}
+	entries := make([]LogEntry, 0, len(logs))
+	for _, l := range logs {
+		if _, _, ok := stepOf(l.Data); ok || l.Type != raft.LogCommand {
+			break
+		}
+		entries = append(entries, LogEntry{Index: Index(l.Index), Term: l.Term, Data: l.Data})
+	}
+	if len(entries) == 0 {
+		return []any{nil} // nothing of the record's
+	}
+	outcomes := a.machine.ApplyEntries(entries)
 	if len(outcomes) != len(entries) {
 		panic(fmt.Sprintf("%d entries gave %d answers", len(entries), len(outcomes)))
 	}
-	return outcomes
+	for _, o := range outcomes {
+		answers = append(answers, o)
+	}
+	return answers
 }
 
 func (a *adapter) breakLocked(in string, value any) {
 	a.broken = &PanicError{In: in, Value: value, Stack: debug.Stack()}
+	a.unstageLocked()
 	a.fail(a.broken)
 }
 
@@ -121,6 +138,7 @@ func (a *adapter) load(s *store.Snapshot) (err error) {
 			err = a.broken
 		}
 	}()
+	a.unstageLocked() // no snapshot is taken while there is something: what this one has came later
 	if err := a.machine.Restore(s); err != nil {
 		return fmt.Errorf("restore snapshot %s: %w", s.Meta.ID, err)
 	}
@@ -140,12 +158,38 @@ func (a *adapter) configureLocked(c raft.Configuration, index uint64) {
 }
 
 // Snapshot freezes the state; Persist writes it later, beside further applies.
+//
+// While a backup is brought there is none: the log would begin in the middle of that.
 func (a *adapter) Snapshot() (raft.FSMSnapshot, error) {
-	frozen, _, _, err := a.freeze()
-	if err != nil {
-		return nil, err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.staging != nil {
+		return nil, errStaging
 	}
-	return &image{frozen: frozen, fail: a.fail}, nil
+	if a.broken != nil {
+		return nil, a.broken
+	}
+	return &image{frozen: a.machine.Freeze(), fail: a.fail}, nil
+}
+
+// errStaging says why no snapshot is taken.
+var errStaging = errors.New("a backup is being restored")
+
+// giveUp lets go of what was brought of a backup, once the library applies nothing any more.
+func (a *adapter) giveUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unstageLocked()
+}
+
+// brought gives what was brought of a backup in a term, nil for nothing.
+func (a *adapter) brought(term uint64) *staging {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.staging == nil || a.staging.term != term {
+		return nil
+	}
+	return a.staging
 }
 
 // freeze gives the state and the position that it is the state of.

@@ -21,6 +21,12 @@ func backedUp(t *testing.T, names ...string) (*group, []byte) {
 	t.Helper()
 	g := newGroup(t, names...)
 	g.startAll()
+	return g, backUp(t, g)
+}
+
+// backUp gives the backup after commands 0..9, and commits 10..19.
+func backUp(t *testing.T, g *group) []byte {
+	t.Helper()
 	for i := range 10 {
 		mustPropose(t, g.leader(), put(i))
 	}
@@ -31,7 +37,7 @@ func backedUp(t *testing.T, names ...string) (*group, []byte) {
 	for i := 10; i < 20; i++ {
 		mustPropose(t, g.leader(), put(i))
 	}
-	return g, file.Bytes()
+	return file.Bytes()
 }
 
 func TestRestoreReplacesTheRecordOfEverybodyAndBeginsAnEpoch(t *testing.T) {
@@ -177,7 +183,7 @@ func recoverMember(t *testing.T, m *member) Recovered {
 	s := fsm.New()
 	out, err := Recover(RecoverOptions{
 		Name: m.name, Instance: m.instance, Address: m.name, Stores: m.disk.stores(), Path: "disk of " + m.name,
-		Machine: Record{s}, Encode: encodeFor(s), Renew: renew, Log: m.group.log,
+		Machine: Record{s}, NewMachine: emptyRecord, Encode: encodeFor(s), Renew: renew, Log: m.group.log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +252,7 @@ func testEmptyFolderIsNotRecovered(t *testing.T) {
 	g := newGroup(t, "a")
 	s := fsm.New()
 	_, err := Recover(RecoverOptions{
-		Name: "a", Instance: "1", Address: "a", Stores: g.members["a"].disk.stores(), Path: "p", Machine: Record{s},
+		Name: "a", Instance: "1", Address: "a", Stores: g.members["a"].disk.stores(), Path: "p", Machine: Record{s}, NewMachine: emptyRecord,
 		Encode: encodeFor(s), Renew: renew, Log: g.log,
 	})
 	if err == nil {

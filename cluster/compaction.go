@@ -31,6 +31,9 @@ func (n *Node) runCompaction(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-n.outlived:
+			n.beginLogAnew(ctx)
+			continue
 		case <-time.After(interval + rand.N(interval)):
 		case <-n.meter.Stored(n.untilDue(at)):
 			entries = 0
@@ -44,6 +47,14 @@ func (n *Node) runCompaction(ctx context.Context) {
 			return
 		case <-time.After(compactionPause):
 		}
+	}
+}
+
+// beginLogAnew has the log begin behind a backup that the group restored: what brought it takes room that the record does not, would be read
+// again at each start, and can be read by no release of an older format, to which there is a way back by a backup.
+func (n *Node) beginLogAnew(ctx context.Context) {
+	if err := n.compact(ctx, 0); err != nil && ctx.Err() == nil {
+		n.log.Warn("the log was not shortened after a backup was restored; that comes with the next snapshot", "error", err)
 	}
 }
 
@@ -73,6 +84,12 @@ func (n *Node) mayStay() uint64 {
 
 // compact takes a snapshot and keeps no more than so many entries behind it.
 func (n *Node) compact(ctx context.Context, entries uint64) error {
+	select {
+	case n.compacting <- struct{}{}:
+		defer func() { <-n.compacting }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if err := n.keepBehind(entries); err != nil {
 		return err
 	}

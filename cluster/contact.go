@@ -107,6 +107,8 @@ func (n *Node) AwaitApplied(ctx context.Context, index Index) error {
 			return ctx.Err()
 		case <-n.failed:
 			return ErrStopped
+		case <-n.stopped:
+			return ErrStopped
 		}
 	}
 }

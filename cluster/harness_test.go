@@ -117,7 +117,7 @@ type group struct {
 	mu      sync.Mutex
 	members map[string]*member
 	cut     map[string]bool
-	still   func() // lets what is under way come to its end, where that can be told
+	bubble  bool // of testing/synctest
 }
 
 // member is one of them. node and state are those of its present life.
@@ -165,10 +165,8 @@ func runInBubble(t *testing.T, name string, test func(*testing.T)) {
 
 // newGroup makes members that do not run yet.
 func newGroup(t testing.TB, names ...string) *group {
-	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}, still: func() {}}
-	if _, in := bubbles.Load(t); in {
-		g.still = synctest.Wait
-	}
+	g := &group{t: t, tuning: quick(), log: testLog(), members: map[string]*member{}, cut: map[string]bool{}}
+	_, g.bubble = bubbles.Load(t)
 	for _, name := range names {
 		g.members[name] = &member{group: g, name: name, instance: "1", disk: newDisk()}
 	}
@@ -205,7 +203,13 @@ func (g *group) stopAll() {
 	for _, name := range g.names() {
 		g.members[name].stop()
 	}
+	if g.bubble {
+		time.Sleep(2 * callTimeout) // what was on its way to who was stopped first
+	}
 }
+
+// callTimeout bounds a message from one member to another.
+const callTimeout = 200 * time.Millisecond
 
 func (g *group) start(name string) *member {
 	g.t.Helper()
@@ -222,13 +226,13 @@ func (m *member) open() error { return m.openWith(func(*Node) {}) }
 func (m *member) openWith(prepare func(*Node)) error {
 	g := m.group
 	g.mu.Lock()
-	_, m.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.name), 200*time.Millisecond)
+	_, m.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.name), callTimeout)
 	g.connect()
 	g.mu.Unlock()
 	m.state = fsm.New()
 	o := Options{
 		Name: m.name, Instance: m.instance, Stores: m.disk.stores(), Path: "disk of " + m.name, Transport: m.wire,
-		Machine: Record{m.state}, NewMachine: func() Machine { return Record{fsm.New()} },
+		Machine: Record{m.state}, NewMachine: emptyRecord,
 		Fit: fsm.Fit, Encode: encodeFor(m.state), Opening: openingFor(m.state), Renew: renew,
 		Forward: g.forward, Join: g.join, Bootstrap: g.bootstrap(), Log: g.log.With("member", m.name), Tuning: g.tuning,
 	}
@@ -265,13 +269,17 @@ func (m *member) stop() {
 	if m.node == nil {
 		return
 	}
-	m.group.still()
+	if m.group.bubble {
+		synctest.Wait()
+	}
 	m.cancel()
 	<-m.ended
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
 	m.node = nil
 }
+
+func emptyRecord() Machine { return Record{fsm.New()} }
 
 func encodeFor(s *fsm.State) func([]Proposal) ([]byte, error) {
 	return func(p []Proposal) ([]byte, error) {

@@ -48,6 +48,18 @@ func (n *Node) runLeadership(ctx context.Context) {
 	}
 }
 
+// beginAnew has this member propose nothing of what it knew until the functions of the leader have begun anew: a backup takes the place of
+// the record. Whoever leads does that, also if another one asked for the restore, or nobody waits for it any more.
+func (n *Node) beginAnew() {
+	n.shut()
+	for _, c := range []chan struct{}{n.renewed, n.outlived} {
+		select {
+		case c <- struct{}{}:
+		default: // it is on its way
+		}
+	}
+}
+
 // beginTerm starts a term and gives what ends it: proposals are refused at once, then everything is joined.
 func (n *Node) beginTerm(ctx context.Context) (end func()) {
 	term := n.raft.CurrentTerm()
@@ -142,6 +154,8 @@ func (n *Node) await(ctx context.Context, f raft.Future) error {
 	case <-n.failed:
 		return ErrStopped
 	case <-n.guard.Failed():
+		return ErrStopped
+	case <-n.stopped:
 		return ErrStopped
 	}
 }

@@ -25,6 +25,9 @@ type Machine interface {
 	Freeze() Frozen
 	// Restore replaces the state by one that Frozen.Write wrote.
 	Restore(r io.Reader) error
+	// ReplaceBy replaces the state by a backup's, an own one of Options.NewMachine, after it applied renewal to that, and gives the outcomes
+	// of renewal. If one is a refusal, nothing is replaced. It costs nothing that grows with the size of either.
+	ReplaceBy(backup Machine, renewal LogEntry) []Outcome
 }
 
 // Frozen is a state that no longer changes. Write may run beside further applies, any number of times, and writes
@@ -35,6 +38,11 @@ type Frozen interface {
 
 // Record makes the record a Machine.
 type Record struct{ *fsm.State }
+
+// ReplaceBy implements Machine.
+func (r Record) ReplaceBy(backup Machine, renewal LogEntry) []Outcome {
+	return r.State.ReplaceBy(backup.(Record).State, renewal)
+}
 
 // Freeze takes the record as it is.
 func (r Record) Freeze() Frozen { return r.State.Freeze() }

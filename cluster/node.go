@@ -42,11 +42,13 @@ type Node struct {
 	transfers transfers
 	refused   chan struct{} // holds one when the library refused a proposal for a transfer
 
-	notify  chan bool     // from the library: leadership won or lost
-	renewed chan struct{} // a backup was restored
-	lead    []LeaderFunc
-	led     atomic.Uint64 // the newest term that this member was seen to lead, 0 for none
+	notify   chan bool     // from the library: leadership won or lost
+	renewed  chan struct{} // the record is another one, by a backup: for the leader's functions
+	outlived chan struct{} // likewise: for the log
+	lead     []LeaderFunc
+	led      atomic.Uint64 // the newest term that this member was seen to lead, 0 for none
 
+	stopped  chan struct{} // the library has ended; it answers nobody any more, not even everybody who waits
 	failOnce sync.Once
 	failed   chan struct{}
 	failure  error
@@ -60,7 +62,9 @@ type Node struct {
 
 	restoring chan struct{} // held while a backup is restored
 	admitting chan struct{} // held during a change of membership: one at a time
-	expelled  map[raft.ServerID]bool
+	// compacting is held while a snapshot is taken, with what stays of the log behind it.
+	compacting chan struct{}
+	expelled   map[raft.ServerID]bool
 }
 
 // Open checks the data folder, restores the newest snapshot and starts the library. From then on this member votes
@@ -76,13 +80,14 @@ func Open(o Options) (*Node, error) {
 		o: o, id: raft.ServerID(ServerID(o.Name, o.Instance)), log: o.Log,
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
-		failed: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), renewed: make(chan struct{}, 1), refused: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
+		failed: make(chan struct{}), stopped: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), compacting: make(chan struct{}, 1),
+		renewed: make(chan struct{}, 1), outlived: make(chan struct{}, 1), refused: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
 	}
 	n.watch.changed = make(chan struct{})
 	n.transfers.failed = map[raft.ServerID]time.Time{}
 	n.stores = n.guard.Checked()
-	n.fsm = &adapter{self: n.id, machine: o.Machine, fail: n.fail, changed: n.touch}
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
+	n.fsm = &adapter{self: n.id, machine: o.Machine, newMachine: o.NewMachine, fail: n.fail, changed: n.touch, replacing: n.beginAnew}
 	n.seen = newObserver(o.Transport, n.id, n.touch)
 	n.seen.regressed = n.expel
 	if err := n.check(); err != nil {
@@ -130,7 +135,13 @@ func (n *Node) start() error {
 		if cache, err = raft.NewLogCache(cachedEntries, n.meter); err != nil {
 			return
 		}
-		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, cache, stores.Stable, stores.Snapshots, n.seen)
+		var log *store.Matched
+		var snapshots raft.SnapshotStore
+		if log, snapshots, err = store.Match(cache, stores.Snapshots); err != nil {
+			return
+		}
+		n.seen.snapshot = log.Snapshot
+		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, log, stores.Stable, snapshots, n.seen)
 	}()
 	<-done
 	if err := cmp.Or(n.guard.Err(), err); err != nil {
@@ -164,30 +175,16 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	cancel()
 	n.queue.stop()
-	if err := n.shutdown(); err != nil {
+	n.seen.reach.release() // the library waits for what it has under way
+	if err := n.stopLibrary(); err != nil {
 		n.fail(err)
 	}
+	close(n.stopped)
+	n.fsm.giveUp()
 	running.Wait()
 	n.queue.abandon()
 	n.touch()
 	return n.ended()
-}
-
-// shutdown stops the library, which must not happen during a restore: it would panic. A restore is over within
-// moments, or never when the disk failed in the middle of it; then what is left of the library is left alone.
-func (n *Node) shutdown() error {
-	n.seen.reach.release() // the library waits for what it has under way
-	select {
-	case n.restoring <- struct{}{}:
-		return n.stopLibrary()
-	case <-n.guard.Failed():
-	}
-	select {
-	case n.restoring <- struct{}{}:
-		return n.stopLibrary()
-	default:
-		return n.seen.Close()
-	}
 }
 
 // libraryWithin bounds how long the library may take to stop.

@@ -26,6 +26,8 @@ type observer struct {
 	reach   *reach
 	sending sending
 	library atomic.Pointer[raft.Raft] // once it runs
+	// snapshot gives the last entry of our newest snapshot, 0 for none.
+	snapshot func() (index, term uint64)
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
@@ -51,7 +53,7 @@ type peerSeen struct {
 
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
-		Transport: t, self: self, changed: changed,
+		Transport: t, self: self, changed: changed, snapshot: func() (index, term uint64) { return 0, 0 },
 		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, reach: newReach(),
 	}
 }
@@ -83,6 +85,19 @@ func (o *observer) forward() {
 
 // handOver has the library take a message, and passes its answer on. It tells whether to go on.
 func (o *observer) handOver(rpc raft.RPC) bool {
+	asked := rpc.Command
+	switch m := asked.(type) {
+	case *raft.AppendEntriesRequest:
+		index, term := o.snapshot()
+		rpc.Command = vouched(m, index, term)
+	case *raft.InstallSnapshotRequest:
+		if o.stale(m) {
+			answer := have(rpc, m)
+			rpc.RespChan <- answer
+			o.heardFrom(asked, answer)
+			return true
+		}
+	}
 	answers, answer := relay(&rpc)
 	select {
 	case o.rpcs <- rpc:
@@ -93,7 +108,7 @@ func (o *observer) handOver(rpc raft.RPC) bool {
 	select {
 	case r := <-answers:
 		answer <- r
-		o.heardFrom(rpc.Command, r)
+		o.heardFrom(asked, r)
 	case <-o.stop:
 		answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
 		return false

@@ -40,7 +40,7 @@ type Options struct {
 	Transport Transport
 
 	Machine    Machine
-	NewMachine func() Machine // an empty one, as a scratch pad for restore
+	NewMachine func() Machine // an empty one, for a backup that is restored
 	// Encode makes one log entry of proposals. It is called on the leader only, once it has applied everything that
 	// earlier leaders committed.
 	Encode func([]Proposal) ([]byte, error)
@@ -138,6 +138,7 @@ func (o *Options) validate() error {
 	require(o.Stores.Snapshots != nil, "Stores.Snapshots")
 	require(o.Transport != nil, "Transport")
 	require(o.Machine != nil, "Machine")
+	require(o.NewMachine != nil, "NewMachine")
 	require(o.Encode != nil, "Encode")
 	require(o.Fit != nil, "Fit")
 	require(o.Log != nil, "Log")

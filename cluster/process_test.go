@@ -111,7 +111,7 @@ func runProcess(raw string) error {
 	state := fsm.New()
 	node, err := Open(Options{
 		Name: c.Name, Instance: folder.Identity().Instance, Stores: folder.Stores(), Path: folder.Path(), Transport: tr,
-		Machine: Record{state}, Fit: fsm.Fit, Encode: encodeFor(state), Opening: openingFor(state), Log: r.log, Tuning: c.Tuning,
+		Machine: Record{state}, NewMachine: emptyRecord, Fit: fsm.Fit, Encode: encodeFor(state), Opening: openingFor(state), Log: r.log, Tuning: c.Tuning,
 		Bootstrap: &Bootstrap{Token: "t", Members: peers, Confirm: func(_ context.Context, p Peer, q ConfirmRequest) (Confirmation, error) {
 			client, err := rpc.Dial("tcp", c.Control[p.Name])
 			if err != nil {

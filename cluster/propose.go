@@ -133,6 +133,10 @@ func (n *Node) dispatch(b *batch) {
 		n.dispatchApart(b, err)
 		return
 	}
+	if !n.queue.current(b) { // what was planned for the former record may have been encoded for the one of now
+		n.queue.finish(b, func(int, *request) answer { return answer{err: ErrNotLeader} })
+		return
+	}
 	n.metrics.batched(b.urgency, b.commands)
 	future := n.raft.Apply(data, 0)
 	go func() {
@@ -186,7 +190,7 @@ func proposalError(err error) error {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	default:
-		// ErrLeadershipLost, ErrAbortedByRestore, ErrRaftShutdown and whatever else: the entry may be on some disk.
+		// ErrLeadershipLost, ErrRaftShutdown and whatever else: the entry may be on some disk.
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 }

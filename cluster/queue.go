@@ -55,9 +55,10 @@ type answer struct {
 
 // batch is what becomes one entry.
 type batch struct {
-	urgency  Urgency
-	requests []*request
-	commands int
+	urgency    Urgency
+	requests   []*request
+	commands   int
+	generation uint64 // of the queue, when it was taken
 }
 
 type lane struct {
@@ -75,7 +76,9 @@ type queue struct {
 	leading bool // accept
 	open    bool // hand out: the term's opening is done
 	stopped bool
-	wake    chan struct{}
+	// generation counts how often the queue was closed. What was taken before must not get into the log after that, if it is not there yet.
+	generation uint64
+	wake       chan struct{}
 }
 
 func newQueue(urgent, bulk int) *queue {
@@ -136,7 +139,7 @@ func (q *queue) take() *batch {
 		if len(l.waiting) == 0 || len(l.inFlight) >= inFlightPerLane {
 			continue
 		}
-		b := &batch{urgency: u}
+		b := &batch{urgency: u, generation: q.generation}
 		bytes := 0
 		for _, r := range l.waiting {
 			if len(b.requests) > 0 && (b.commands+len(r.proposals) > maxBatch || bytes+r.bytes > maxBatchBytes) {
@@ -175,10 +178,20 @@ func (q *queue) finish(b *batch, answers func(i int, r *request) answer) {
 func (q *queue) accept() { q.set(true, false) }
 func (q *queue) begin()  { q.set(true, true) }
 
-// lose closes the queue when leadership is lost; what waited was surely not proposed.
+// lose closes the queue when leadership is lost, or the record becomes another one; what waited was surely not proposed.
 func (q *queue) lose() {
+	q.mu.Lock()
+	q.generation++
+	q.mu.Unlock()
 	q.set(false, false)
 	q.drop(ErrNotLeader)
+}
+
+// current tells whether the queue was not closed since a batch was taken.
+func (q *queue) current(b *batch) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.generation == b.generation
 }
 
 // stop closes the queue for good.

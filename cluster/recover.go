@@ -19,10 +19,13 @@ type RecoverOptions struct {
 	Address        string // where this member will be reached
 	Stores         store.Stores
 	Path           string
-	Machine        Machine // an empty one
+	Machine        Machine        // an empty one
+	NewMachine     func() Machine // as in Options
 	Encode         func([]Proposal) ([]byte, error)
 	Renew          func(recovered Machine) ([]Proposal, error)
-	Log            *slog.Logger
+	// Confirm is asked about the other servers of the group before anything is changed; nil: nobody is.
+	Confirm func(others []Peer) error
+	Log     *slog.Logger
 }
 
 // Recovered is what became of a folder.
@@ -42,7 +45,9 @@ type Recovered struct {
 func Recover(o RecoverOptions) (Recovered, error) {
 	id := ServerID(o.Name, o.Instance)
 	guard := store.NewGuard(o.Path, o.Stores)
-	r := &recovery{adapter: adapter{machine: o.Machine, fail: func(error) {}, changed: func() {}}, o: o}
+	r := &recovery{adapter: adapter{
+		machine: o.Machine, newMachine: o.NewMachine, fail: func(error) {}, changed: func() {}, replacing: func() {},
+	}, o: o}
 	found, err := guard.Check(func(in io.Reader) error { return r.load(in.(*store.Snapshot)) })
 	if err != nil {
 		return Recovered{}, fmt.Errorf("recover: %w", err)
@@ -51,6 +56,17 @@ func Recover(o RecoverOptions) (Recovered, error) {
 		return Recovered{}, fmt.Errorf("recover %s: the folder holds nothing; choose the member with the newest log", o.Path)
 	}
 	r.last, r.lastTerm = Index(found.Last), found.LastTerm
+	out := Recovered{ServerID: id, Index: r.last + 1}
+	for _, s := range found.Configuration.Servers {
+		if s.ID != raft.ServerID(id) {
+			out.Others = append(out.Others, Peer{ID: string(s.ID), Name: NameOf(string(s.ID)), Address: string(s.Address)})
+		}
+	}
+	if o.Confirm != nil {
+		if err := o.Confirm(out.Others); err != nil {
+			return Recovered{}, fmt.Errorf("recover: %w", err)
+		}
+	}
 	stores := guard.Checked()
 	config := raft.DefaultConfig()
 	config.LocalID = raft.ServerID(id)
@@ -61,12 +77,6 @@ func Recover(o RecoverOptions) (Recovered, error) {
 	})
 	if err := cmp.Or(guard.Err(), r.broken, err); err != nil {
 		return Recovered{}, fmt.Errorf("recover: %w", err)
-	}
-	out := Recovered{ServerID: id, Index: r.last + 1}
-	for _, s := range found.Configuration.Servers {
-		if s.ID != raft.ServerID(id) {
-			out.Others = append(out.Others, Peer{ID: string(s.ID), Name: NameOf(string(s.ID)), Address: string(s.Address)})
-		}
 	}
 	return out, nil
 }
@@ -84,7 +94,12 @@ func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
 	if r.broken != nil {
 		return nil, r.broken
 	}
-	if err := renewed(r.machine, r.o.Renew, r.o.Encode, r.last+1, r.lastTerm); err != nil {
+	r.giveUp() // a backup that was being restored is not part of what is recovered
+	renewal, err := renewalOf(r.machine, r.o.Renew, r.o.Encode)
+	if err != nil {
+		return nil, err
+	}
+	if err := renewed(r.machine, LogEntry{Index: r.last + 1, Term: r.lastTerm, Data: renewal}); err != nil {
 		return nil, err
 	}
 	return r.adapter.Snapshot()

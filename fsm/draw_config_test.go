@@ -286,6 +286,16 @@ func drawSettings(t *rapid.T) fsm.Settings {
 	}
 }
 
+func (w *history) drawLineage(t *rapid.T) fsm.Lineage {
+	if rapid.Bool().Draw(t, "of its own") {
+		return fsm.Lineage{}
+	}
+	return fsm.Lineage{
+		Group: among(t, "lineage", []fsm.GroupID{"g1", "g2", ""}), Epoch: rapid.SampledFrom([]fsm.Epoch{0, 1, 1, w.model.now.Epoch, w.model.now.Epoch + 3}).Draw(t, "since"),
+		Nonce: rapid.SampledFrom([]string{"", "k3x9", strings.Repeat("k", fsm.MaxNonceBytes+1)}).Draw(t, "nonce"),
+	}
+}
+
 func (w *history) drawGroup(t *rapid.T) fsm.Command {
 	m, settings := w.model, drawSettings(t)
 	switch rapid.IntRange(0, 8).Draw(t, "verb") {
@@ -294,7 +304,7 @@ func (w *history) drawGroup(t *rapid.T) fsm.Command {
 	case 1:
 		return &fsm.NewEpoch{
 			Group: among(t, "group", []fsm.GroupID{"g1", "g1", "g2"}), Cause: "test",
-			Epoch: m.now.Epoch + rapid.SampledFrom([]fsm.Epoch{0, 1, 2}).Draw(t, "epoch"),
+			Epoch: m.now.Epoch + rapid.SampledFrom([]fsm.Epoch{0, 1, 2}).Draw(t, "epoch"), Lineage: w.drawLineage(t),
 		}
 	case 2, 3, 4:
 		return &fsm.EndQuarantine{Since: w.near(t, "since", m.quarantine)}

@@ -27,6 +27,8 @@ type Group struct {
 	// Tunnels, and the newest number that a host got of them, are from format 2 on.
 	Tunnels    TunnelSettings `pb:"40" json:"tunnels,omitzero"`
 	LastTunnel uint32         `pb:"41" json:"lastTunnel,omitempty"`
+	// Lineage is zero as long as it is of the group's own id and epoch (Of). From format 2 on.
+	Lineage Lineage `pb:"42" json:"lineage,omitzero"`
 }
 
 // Table is TableGroup.
@@ -38,7 +40,8 @@ func (*Group) Key() string { return groupKey }
 // Alike tells whether nothing was decided between two states of the group: up to where its copies were compared is no decision.
 func (g *Group) Alike(o *Group) bool {
 	return g.ID == o.ID && g.Epoch == o.Epoch && g.Format == o.Format && g.Settings == o.Settings && g.Quarantine == o.Quarantine &&
-		g.UntracedBefore == o.UntracedBefore && g.LastNumber == o.LastNumber && g.Tunnels == o.Tunnels && g.LastTunnel == o.LastTunnel
+		g.UntracedBefore == o.UntracedBefore && g.LastNumber == o.LastNumber && g.Tunnels == o.Tunnels && g.LastTunnel == o.LastTunnel &&
+		g.Lineage == o.Lineage
 }
 
 // Settings are committed, so that every member bounds its copy alike.
@@ -78,6 +81,9 @@ const (
 	NewestFormat uint32 = 2
 )
 
+// FormatRestores is the first format of a group that restores backups through its log: members before it cannot read such entries.
+const FormatRestores uint32 = 2
+
 // InitGroup is the first command of a group: it names it and opens epoch 1.
 type InitGroup struct {
 	Group    GroupID  `pb:"1"`
@@ -113,6 +119,8 @@ type NewEpoch struct {
 	Group GroupID `pb:"1"`
 	Epoch Epoch   `pb:"2"`
 	Cause string  `pb:"3"`
+	// Lineage is that of the log that the epoch is begun in. It is zero for one of its own, as in each epoch before format 2.
+	Lineage Lineage `pb:"4"`
 }
 
 // Kind is KindNewEpoch.
@@ -126,8 +134,11 @@ func (c *NewEpoch) apply(tx *txn) Outcome {
 	if c.Epoch <= g.Epoch {
 		return refuse(RejectEpoch, "group "+string(g.ID), fmt.Sprint(g.Epoch), fmt.Sprint(c.Epoch))
 	}
+	if out, ok := c.Lineage.bounded(tx, c.Epoch); !ok {
+		return out
+	}
 	next := *g
-	next.Epoch = c.Epoch
+	next.Epoch, next.Lineage = c.Epoch, c.Lineage
 	next.Quarantine = Revision{c.Epoch, tx.state.applied}
 	tx.meta = &next
 	next.History = tx.step(g.History, "epoch "+fmt.Sprint(c.Epoch)+": "+c.Cause)

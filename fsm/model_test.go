@@ -623,6 +623,9 @@ func (m *model) newEpoch(c *fsm.NewEpoch) bool {
 	if m.group == "" || c.Group != m.group || c.Epoch <= m.now.Epoch {
 		return false
 	}
+	if l := c.Lineage; l != (fsm.Lineage{}) && (m.format < 2 || l.Group == "" || l.Epoch == 0 || l.Epoch > c.Epoch || len(l.Nonce) > 16) {
+		return false
+	}
 	m.now.Epoch = c.Epoch
 	m.quarantine = m.now
 	for at, l := range m.lines {

@@ -138,14 +138,41 @@ func (s *State) Restore(r io.Reader) error {
 			h.Applied, next.digest, h.Digest)
 	}
 	next.applied = h.Applied
-	s.rows, s.applied, s.digest, s.graves, s.recent = next.rows, next.applied, next.digest, next.graves, digests{}
+	s.become(next)
+	return nil
+}
+
+// ReplaceBy puts a backup's record in the place of this one, after the entry that opens its next epoch was applied to it, and gives
+// the outcomes of that. Readers see the one or the other. If the entry is refused, nothing is replaced. It takes no longer for a large record.
+//
+// The backup may be of a log that went further than this one: revisions are of another epoch from here on.
+func (s *State) ReplaceBy(backup *State, renewal LogEntry) []Outcome {
+	if renewal.Index <= s.applied {
+		panic(fmt.Sprintf("fsm: entry %d comes after %d was applied", renewal.Index, s.applied))
+	}
+	backup.applied = renewal.Index - 1
+	outcomes := backup.ApplyEntries([]LogEntry{renewal})[0]
+	for _, o := range outcomes {
+		if o.Err() != nil {
+			s.applied = renewal.Index
+			s.recent.remember(s.applied, s.digest)
+			s.publish(nil)
+			return outcomes
+		}
+	}
+	s.become(backup)
+	return outcomes
+}
+
+// become takes over all that another State holds, which is given up.
+func (s *State) become(other *State) {
+	s.rows, s.applied, s.digest, s.graves, s.recent = other.rows, other.applied, other.digest, other.graves, digests{}
 	s.recent.remember(s.applied, s.digest)
 	all := map[Table]bool{}
 	for _, t := range Tables() {
 		all[t] = true
 	}
 	s.publish(all)
-	return nil
 }
 
 type unframer struct {

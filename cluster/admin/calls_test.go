@@ -60,7 +60,7 @@ func newDesk(t *testing.T) *desk {
 		return ""
 	}
 	d.endpoint = &pki.Endpoint{
-		Source: d.ca.Source(t, pki.Request{Role: pki.Member, Name: "m1"}), Self: func() (string, uint64) { return "g1", 1 }, Now: now,
+		Source: d.ca.Source(t, pki.Request{Role: pki.Member, Name: "m1"}), Self: func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} }, Now: now,
 		Refusals: refusals, Enrols: true, Revoked: why, Clients: &pki.Clients{},
 	}
 	d.server, err = NewServer(ServerOptions{Endpoint: d.endpoint, Log: log, Metrics: registry, Now: now, Standing: Standing{

@@ -289,7 +289,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 	w := newWorld(t)
 	shifted := time.Now().Add(-14900 * time.Millisecond) // of the fifteen seconds that the call has
 	w.now = func() time.Time { return shifted }
-	w.start("m4", func() (string, uint64) { return "g1", 1 })
+	w.start("m4", func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} })
 	material := w.endpoint(pki.Request{Role: pki.Viewer, Name: "bob"}).Source.Material()
 	conn, err := tls.Dial("tcp", w.member("m4").address, &tls.Config{
 		RootCAs: material.Roots, Certificates: []tls.Certificate{material.Certificate}, NextProtos: []string{"http/1.1"},
@@ -384,7 +384,7 @@ func TestClientSaysWhatIsWrongWithItsCertificate(t *testing.T) {
 		t.Fatalf("expired: %v", err)
 	}
 	astray := w.endpoint(pki.Request{Role: pki.Member, Name: "m4"})
-	astray.Self = func() (string, uint64) { return "g2", 1 }
+	astray.Self = func() pki.Membership { return pki.Membership{Group: "g2", Epoch: 1} }
 	_, err = w.clientFor(astray, "m1").Raft.Peers(w.ctx(), &fairleadv1.PeersRequest{})
 	if err == nil || !strings.Contains(err.Error(), "another group or another epoch") {
 		t.Fatalf("other group: %v", err)

@@ -77,7 +77,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, ca: pkitest.New(t), group: &sharedGroup{leader: "m1-x"}}
 	for _, name := range []string{"m1", "m2", "m3"} {
-		w.start(name, func() (string, uint64) { return "g1", 1 })
+		w.start(name, func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} })
 	}
 	t.Cleanup(w.stop)
 	for _, m := range w.members {
@@ -173,7 +173,7 @@ func (w *world) client(role pki.Role, name string, members ...string) *admin.Cli
 	w.t.Helper()
 	endpoint := w.endpoint(pki.Request{Role: role, Name: name})
 	if role == pki.Member {
-		endpoint.Self = func() (string, uint64) { return "g1", 1 }
+		endpoint.Self = func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} }
 	}
 	return w.clientFor(endpoint, members...)
 }

@@ -61,7 +61,7 @@ func (w *world) serve(t *testing.T, name string, o enrol.Options, others ...*mem
 		t.Fatal(err)
 	}
 	m.source = pkitest.Open(t, m.files)
-	endpoint := &pki.Endpoint{Source: m.source, Self: func() (string, uint64) { return "g1", 1 }, Refusals: refusals, Enrols: true}
+	endpoint := &pki.Endpoint{Source: m.source, Self: func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} }, Refusals: refusals, Enrols: true}
 	m.peers = admin.NewPeers(endpoint, nil)
 	o.Member, o.Record, o.Proposer, o.Log, o.Metrics = name, w.group, w.group, log, m.registry
 	o.Others = func() []enrol.Other {

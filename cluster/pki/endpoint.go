@@ -38,8 +38,9 @@ func (e *Endpoint) Membership() Membership {
 	if e.Self == nil {
 		return Membership{}
 	}
-	group, epoch := e.Self()
-	return Membership{Group: group, Epoch: epoch, OrNewer: e.OrNewer}
+	m := e.Self()
+	m.OrNewer = e.OrNewer
+	return m
 }
 
 // Server gives the configuration for accepting connections on a port. It never goes stale. The connections below
@@ -74,7 +75,7 @@ func (e *Endpoint) greet(port Port, hello *tls.ClientHelloInfo) (*tls.Config, er
 		refuse(reasonProtocol, "only members of a group connect to this port; the API listens on another", slog.LevelWarn, err)
 		return nil, err
 	case verdict == WeOutdated:
-		refuse(verdict.Reason(), verdict.Remedy(), slog.LevelError, errors.New("the peer knows a newer epoch of our group: we are outdated"))
+		refuse(verdict.Reason(), verdict.Remedy(), slog.LevelError, errors.New("our group was recovered without this member"))
 		config.NextProtos = []string{port.protocol(ours)} // not among those offered
 	case verdict != Welcome:
 		refuse(verdict.Reason(), verdict.Remedy(), slog.LevelWarn, errors.New("memberships differ"))

@@ -64,7 +64,7 @@ func TestHandshakeMatrix(t *testing.T) {
 
 		{"api-member", "member", pki.API, belongs("g1", 3), belongs("g1", 3), false, ""},
 		{"api-agent", "agent", pki.API, belongs("g1", 3), belongs("g1", 2), true, ""},
-		{"api-agent-ahead", "agent", pki.API, belongs("g1", 3), belongs("g1", 4), true, "api/we-are-outdated"},
+		{"api-agent-ahead", "agent", pki.API, belongs("g1", 3), belongs("g1", 4), true, "api/behind"},
 		{"api-agent-astray", "agent", pki.API, belongs("g1", 3), belongs("g2", 3), true, "api/other-group"},
 		{"api-operator", "operator", pki.API, belongs("g1", 3), nil, false, ""},
 		{"api-viewer", "viewer", pki.API, belongs("g1", 3), nil, false, ""},
@@ -122,7 +122,7 @@ func TestRefusalNamesBothSidesAndTheClaim(t *testing.T) {
 		`identity="" claimed=member/m9`,
 		"level=ERROR msg=\"handshake refused\" port=raft",
 		"ours=g1/3 theirs=g1/4",
-		"we are outdated",
+		"recovered without this member",
 	} {
 		if !strings.Contains(s.log.String(), part) {
 			t.Errorf("no %s in the log:\n%s", part, s.log)
@@ -136,7 +136,9 @@ func TestPropertyPortsKeepToMeet(t *testing.T) {
 	ca := newCA(t, pki.CAOptions{})
 	source := pkitest.Open(t, issue(t, ca, pki.Request{Role: pki.Member, Name: "m1"}))
 	var ours, theirs pki.Membership
-	self := func(m *pki.Membership) pki.Self { return func() (string, uint64) { return m.Group, m.Epoch } }
+	self := func(m *pki.Membership) pki.Self {
+		return func() pki.Membership { return *m }
+	}
 	servers := map[pki.Port]*server{}
 	for _, port := range []pki.Port{pki.Raft, pki.API} {
 		servers[port] = serve(t, pki.Endpoint{Source: source, Self: self(&ours)}, port)
@@ -146,6 +148,7 @@ func TestPropertyPortsKeepToMeet(t *testing.T) {
 		draw := func(label string) (m pki.Membership) {
 			if m.Group = rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(r, label+" group"); m.Group != "" {
 				m.Epoch = rapid.Uint64Range(0, 3).Draw(r, label+" epoch")
+				m.Nonce = rapid.SampledFrom([]string{"", "k3x9"}).Draw(r, label+" nonce")
 			}
 			return m
 		}

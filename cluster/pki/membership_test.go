@@ -17,14 +17,16 @@ func genMembership() *rapid.Generator[Membership] {
 		if group == "" {
 			return Membership{}
 		}
-		return Membership{Group: group, Epoch: rapid.Uint64Range(0, 3).Draw(t, "epoch")}
+		return Membership{
+			Group: group, Epoch: rapid.Uint64Range(0, 3).Draw(t, "epoch"), Nonce: rapid.SampledFrom([]string{"", "n1", "n2"}).Draw(t, "nonce"),
+		}
 	})
 }
 
 // Two that do not belong together are kept apart whichever of them dials, and both sides agree which is old.
 func TestPropertyMeetIsTheSameFromBothSides(t *testing.T) {
 	t.Parallel()
-	mirror := map[Verdict]Verdict{Welcome: Welcome, OtherGroup: OtherGroup, PeerOutdated: WeOutdated, WeOutdated: PeerOutdated}
+	mirror := map[Verdict]Verdict{Welcome: Welcome, OtherGroup: OtherGroup, PeerOutdated: WeOutdated, WeOutdated: PeerOutdated, Apart: Apart}
 	testkit.Check(t, func(t *rapid.T) {
 		a, b := genMembership().Draw(t, "a"), genMembership().Draw(t, "b")
 		if got, want := Meet(b, a), mirror[Meet(a, b)]; got != want {
@@ -52,7 +54,14 @@ func TestMeet(t *testing.T) {
 		"older":              {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g1", Epoch: 6}, PeerOutdated},
 		"newer":              {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g1", Epoch: 8}, WeOutdated},
 		"agent-older":        {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g1", Epoch: 6, OrNewer: true}, Welcome},
-		"agent-newer":        {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g1", Epoch: 8, OrNewer: true}, WeOutdated},
+		"agent-newer":        {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g1", Epoch: 8, OrNewer: true}, Behind},
+		"recovered-twice":    {Membership{Group: "g1", Epoch: 7, Nonce: "a"}, Membership{Group: "g1", Epoch: 8, Nonce: "b"}, WeOutdated},
+		"recovered-apart":    {Membership{Group: "g1", Epoch: 7, Nonce: "a"}, Membership{Group: "g1", Epoch: 7, Nonce: "b"}, Apart},
+		"recovered-together": {Membership{Group: "g1", Epoch: 7, Nonce: "a"}, Membership{Group: "g1", Epoch: 7, Nonce: "a"}, Welcome},
+		"agent-of-record":    {Membership{Group: "g1", Epoch: 2, Record: Record{"g1", 7}}, Membership{Group: "g1", Epoch: 7, OrNewer: true}, Welcome},
+		"agent-of-later":     {Membership{Group: "g1", Epoch: 2, Record: Record{"g1", 7}}, Membership{Group: "g1", Epoch: 8, OrNewer: true}, Behind},
+		"agent-of-before":    {Membership{Group: "g1", Epoch: 7, Record: Record{"g2", 8}}, Membership{Group: "g1", Epoch: 7, OrNewer: true}, Welcome},
+		"agent-of-restored":  {Membership{Group: "g1", Epoch: 7, Record: Record{"g2", 8}}, Membership{Group: "g2", Epoch: 8, OrNewer: true}, Welcome},
 		"agent-other-group":  {Membership{Group: "g1", Epoch: 7}, Membership{Group: "g2", Epoch: 7, OrNewer: true}, OtherGroup},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +80,7 @@ func TestPropertyProtocolNamesAreReadBack(t *testing.T) {
 		if rapid.Bool().Draw(t, "has group") {
 			m.Group = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._\-]{0,63}`).Draw(t, "group")
 			m.Epoch = rapid.Uint64().Draw(t, "epoch")
+			m.Nonce = rapid.StringMatching(`([A-Za-z0-9]{1,16})?`).Draw(t, "nonce")
 		}
 		protocol := port.protocol(m)
 		if len(protocol) > 255 {
@@ -94,6 +104,10 @@ func TestOfferRefusesMalformedMemberships(t *testing.T) {
 		"epoch-of-nothing": {"fairlead/-/1"},
 		"odd-group":        {"fairlead/-g1/1"},
 		"extra":            {"fairlead/g1/1/2"},
+		"nonce-empty":      {"fairlead/g1/1."},
+		"nonce-odd":        {"fairlead/g1/1.a-b"},
+		"nonce-long":       {"fairlead/g1/1." + strings.Repeat("a", 17)},
+		"nonce-of-nothing": {"fairlead/-/0.a"},
 		"long":             {"fairlead/" + strings.Repeat("g", 65) + "/1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func issue(t testing.TB, ca string, req pki.Request) pki.Files {
 }
 
 func belongs(group string, epoch uint64) pki.Self {
-	return func() (string, uint64) { return group, epoch }
+	return func() pki.Membership { return pki.Membership{Group: group, Epoch: epoch} }
 }
 
 // server accepts connections on one port and echoes one byte at a time.

@@ -38,6 +38,11 @@ func (g *Guard) Check(restore func(io.Reader) error) (Found, error) {
 		return f, err
 	}
 	f.Term = term
+	if f.Snapshot > 0 {
+		if err := cutLate(s.Log, f.Snapshot, f.SnapshotTerm); err != nil {
+			return f, err
+		}
+	}
 	if err := checkLog(s.Log, &f); err != nil {
 		return f, v.read("check the log", err)
 	}

@@ -3,10 +3,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,26 +57,69 @@ func (r recovered) WriteTable(w io.Writer) error {
 	return output.WriteRows(w, []string{"WIPE", "SERVER-ID", "RAFT"}, rows)
 }
 
-// recoverer makes a group of one out of a member's data folder.
-type recoverer func(config.Controller, *slog.Logger) (cluster.Recovered, error)
+// recoverer makes a group of one out of a member's data folder, once it was confirmed.
+type recoverer func(c config.Controller, confirm func(others []cluster.Peer) error, log *slog.Logger) (cluster.Recovered, error)
 
 // recoverHere is the recoverer of folders on this machine.
-func recoverHere(conf config.Controller, log *slog.Logger) (cluster.Recovered, error) {
-	return member.Recover(conf, machine.Member(machine.Listeners{}), log)
+func recoverHere(conf config.Controller, confirm func([]cluster.Peer) error, log *slog.Logger) (cluster.Recovered, error) {
+	return member.Recover(conf, machine.Member(machine.Listeners{}), confirm, log)
+}
+
+// answerWithin is how long another member has to take a connection.
+const answerWithin = 2 * time.Second
+
+// nobodyAnswers refuses to recover while another server of the group, or another member of the configuration, takes connections: the rest may
+// still be a majority, or become one, and would go on without this one.
+func nobodyAnswers(ctx context.Context, conf config.Controller, others []cluster.Peer) error {
+	names := map[string]string{} // by address
+	for _, m := range conf.Members {
+		if m.Name != conf.Name {
+			names[m.Raft] = m.Name
+		}
+	}
+	for _, o := range others {
+		names[o.Address] = o.Name
+	}
+	delete(names, conf.Advertise.Raft)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	var answered []string
+	for address, name := range names {
+		asked.Go(func() {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return
+			}
+			_ = conn.Close() // it was only asked whether it is there
+			mu.Lock()
+			defer mu.Unlock()
+			answered = append(answered, name+" at "+address)
+		})
+	}
+	asked.Wait()
+	if len(answered) == 0 {
+		return nil
+	}
+	slices.Sort(answered)
+	return fmt.Errorf("%s takes connections, so the quorum may not be lost: see `fairlead raft status`; if it is, stop every other member "+
+		"first, or name --force, and wipe those that still run", strings.Join(answered, ", "))
 }
 
 func newRaftRecover(c *cli, recoverFolder recoverer) *cobra.Command {
 	var path string
-	var yes bool
+	var yes, force bool
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Make a group of one out of a stopped member's data folder, when a quorum is lost for good",
 		Long: "Make a group of one out of a stopped member's data folder, when a quorum is lost for good.\n\n" +
 			"Stop every member that is left, choose the one whose log is the newest (`fairlead raft status` shows what\n" +
 			"each has applied), and run this on its machine. It begins a new epoch: the former members are refused until\n" +
-			"their data folders are emptied. It prints which those are.",
+			"their data folders are emptied. It prints which those are. While another member takes connections it is refused,\n" +
+			"unless it is forced.",
 		Args: arguments(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			conf, err := config.LoadController(path)
 			if err != nil {
 				return err
@@ -81,7 +130,11 @@ func newRaftRecover(c *cli, recoverFolder recoverer) *cobra.Command {
 			if !yes {
 				return usagef("%s becomes a group of its own and all other members must be wiped, which cannot be undone: stop every member, then repeat it with --yes", conf.DataDir)
 			}
-			done, err := recoverFolder(conf, slog.New(slog.DiscardHandler))
+			confirm := func(others []cluster.Peer) error { return nobodyAnswers(cmd.Context(), conf, others) }
+			if force {
+				confirm = nil
+			}
+			done, err := recoverFolder(conf, confirm, slog.New(slog.DiscardHandler))
 			if err != nil {
 				return err
 			}
@@ -94,5 +147,6 @@ func newRaftRecover(c *cli, recoverFolder recoverer) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&path, "config", "/etc/fairlead/controller.yaml", "configuration of the member")
 	cmd.Flags().BoolVar(&yes, "yes", false, "every member is stopped, go ahead")
+	cmd.Flags().BoolVar(&force, "force", false, "go ahead although another member takes connections")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"testing"
 
@@ -33,7 +34,7 @@ func controllerYAML(t *testing.T, data string) string {
 func TestRecoverNamesWhoMustBeWiped(t *testing.T) {
 	data := t.TempDir()
 	path := controllerYAML(t, data)
-	done := func(c config.Controller, _ *slog.Logger) (cluster.Recovered, error) {
+	done := func(c config.Controller, _ func([]cluster.Peer) error, _ *slog.Logger) (cluster.Recovered, error) {
 		if c.DataDir != data || c.Name != "m1" || c.Advertise.Raft != "192.0.2.1:7444" {
 			t.Errorf("recovers %+v", c)
 		}
@@ -47,7 +48,7 @@ func TestRecoverNamesWhoMustBeWiped(t *testing.T) {
 }
 
 func TestRecoverChangesNothingUnlessAllIsInOrder(t *testing.T) {
-	untouched := func(config.Controller, *slog.Logger) (cluster.Recovered, error) {
+	untouched := func(config.Controller, func([]cluster.Peer) error, *slog.Logger) (cluster.Recovered, error) {
 		t.Error("the folder was touched")
 		return cluster.Recovered{}, nil
 	}
@@ -57,7 +58,38 @@ func TestRecoverChangesNothingUnlessAllIsInOrder(t *testing.T) {
 	runRecover(t, untouched, "--config", controllerYAML(t, missing), "--yes").mustFail(t, exitFailed, missing, "no such file")
 	garbage := write(t, filepath.Join(t.TempDir(), "controller.yaml"), "nam: m1\n")
 	runRecover(t, untouched, "--config", garbage, "--yes").mustFail(t, exitFailed, garbage, "nam")
-	runRecover(t, func(config.Controller, *slog.Logger) (cluster.Recovered, error) {
+	runRecover(t, func(config.Controller, func([]cluster.Peer) error, *slog.Logger) (cluster.Recovered, error) {
 		return cluster.Recovered{}, errors.New("recover x: the folder holds nothing; choose another")
 	}, "--config", controllerYAML(t, data), "--yes").mustFail(t, exitFailed, "holds nothing")
+}
+
+// While another member can be reached nothing is recovered: it, and whoever else runs, may be the group.
+func TestRecoverIsRefusedWhileAnotherMemberAnswers(t *testing.T) {
+	data := t.TempDir()
+	path := controllerYAML(t, data)
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	asked := false
+	recover := func(_ config.Controller, confirm func([]cluster.Peer) error, _ *slog.Logger) (cluster.Recovered, error) {
+		asked = confirm != nil
+		if asked {
+			if err := confirm([]cluster.Peer{{Name: "m2", ID: "m2-k3x9", Address: other.Addr().String()}}); err != nil {
+				return cluster.Recovered{}, err
+			}
+		}
+		return cluster.Recovered{ServerID: "m1-k3x9", Index: 121}, nil
+	}
+	runRecover(t, recover, "--config", path, "--yes").mustFail(t, exitFailed, "m2 at "+other.Addr().String())
+	runRecover(t, recover, "--config", path, "--yes", "--force").mustPrint(t)
+	if asked {
+		t.Error("--force asks all the same")
+	}
+	_ = other.Close()
+	runRecover(t, recover, "--config", path, "--yes").mustPrint(t)
+	if !asked {
+		t.Error("nobody was asked")
+	}
 }

@@ -197,7 +197,7 @@ func startNode(t testing.TB, w *grouptest.World, o nodeOptions) *node {
 		Speaker: o.speaker, Retirement: o.retire, AddressesOnly: o.addressesOnly,
 		Log: slog.New(slog.DiscardHandler),
 		Connect: func(address string) agent.Conn {
-			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return n.Membership() }}
+			endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: pki.Naming(n.Membership)}
 			client := admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{address}})
 			return conn{client.Agent, client}
 		},

@@ -44,7 +44,7 @@ func joinGroup(t *bench, l *lab.Lab) *group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint := &pki.Endpoint{Source: source, Self: func() (string, uint64) { return status.Group, status.Epoch }}
+	endpoint := &pki.Endpoint{Source: source, Self: func() pki.Membership { return pki.Membership{Group: status.Group, Epoch: status.Epoch} }}
 	for _, m := range g.Members {
 		g.clients[m.Name] = admin.NewClient(admin.ClientOptions{Endpoint: endpoint, Servers: []string{m.Address + ":7443"}})
 		t.Cleanup(g.clients[m.Name].Close)

@@ -158,7 +158,7 @@ func (g *group) newAgent(name, folder string) (a *agent.Agent, err error) {
 	for _, m := range g.Members {
 		seeds = append(seeds, m.Address+":7443")
 	}
-	endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: func() (string, uint64) { return a.Membership() }}
+	endpoint := &pki.Endpoint{Source: source, OrNewer: true, Self: pki.Naming(a.Membership)}
 	a, err = agent.New(agent.Options{
 		Node: name, Boot: "bench", Seeds: seeds, Store: store, Applier: &agent.Recorder{}, AddressesOnly: true,
 		Log: slog.New(slog.DiscardHandler),

@@ -93,7 +93,7 @@ func commitEntries(t *testing.T, l *lab.Lab, n int) {
 	if !ok {
 		t.Fatal("no status")
 	}
-	self := func() (string, uint64) { return s.Group, s.Epoch }
+	self := func() pki.Membership { return pki.Membership{Group: s.Group, Epoch: s.Epoch} }
 	clients := map[*lab.Member]*admin.Client{}
 	for _, m := range l.Members {
 		clients[m] = admin.NewClient(admin.ClientOptions{

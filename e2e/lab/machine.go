@@ -276,7 +276,7 @@ func (m *Machine) StartAgent() {
 	if err != nil {
 		m.lab.t.Fatal(err)
 	}
-	endpoint.Self = a.Membership
+	endpoint.Self = pki.Naming(a.Membership)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -58,8 +58,8 @@ func newOffice(t *testing.T, l *lab.Lab) *office {
 	return o
 }
 
-// self is what clients say of themselves in handshakes: the group and epoch of their members.
-func (o *office) self() (string, uint64) { s := o.group.Load(); return s.Group, s.Epoch }
+// self is what clients say of themselves in handshakes: the group of their members. They have no log that could be of another lineage.
+func (o *office) self() pki.Membership { return pki.Membership{Group: o.group.Load().Group} }
 
 // running are the members that may be asked.
 func (o *office) running() []*lab.Member {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -60,10 +61,10 @@ func (g *Group) call(from, member, procedure string, request, answer proto.Messa
 		"Connect-Protocol-Version": {"1"},
 		"Connect-Timeout-Ms":       {strconv.FormatInt(within.Milliseconds(), 10)},
 	}}
-	var us fsm.Epoch
+	var us fsm.Lineage
 	if from == Machine {
 		us = g.named()
-		h.Header["Fairlead-Membership"] = []string{fmt.Sprintf("%s %d false", g.o.Record().Group().ID, us)}
+		h.Header["Fairlead-Membership"] = []string{strings.TrimRight(fmt.Sprintf("%s %d false %s", us.Group, us.Epoch, us.Nonce), " ")}
 	}
 	httpd.Call(g.o.World, g.o.Network, from, member, start.APIPort, h, body, within, func(r httpd.Response, err error) {
 		if from == Machine {
@@ -80,17 +81,17 @@ func (g *Group) call(from, member, procedure string, request, answer proto.Messa
 	})
 }
 
-// named is the epoch that a client names. After a restore members go on naming the former one for some seconds, after a
-// recover none of them knows it any more: whoever is not welcome by the one tries the other.
-func (g *Group) named() fsm.Epoch {
-	if g.welcome == 0 || g.unwelcome {
-		return g.epoch()
+// named is the lineage that a client names. After a restore of a backup that knows none, members go on naming the former one for some
+// seconds, after a recover none of them knows it any more: whoever is not welcome by the one tries the other.
+func (g *Group) named() fsm.Lineage {
+	if g.welcome == (fsm.Lineage{}) || g.unwelcome {
+		return g.o.Record().Group().Of()
 	}
 	return g.welcome
 }
 
-// met takes note of how a call went in which an epoch was named.
-func (g *Group) met(us fsm.Epoch, err error) {
+// met takes note of how a call went in which a lineage was named.
+func (g *Group) met(us fsm.Lineage, err error) {
 	switch {
 	case err == nil:
 		g.welcome, g.unwelcome = us, false

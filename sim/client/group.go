@@ -30,8 +30,8 @@ type Options struct {
 type Group struct {
 	o     Options
 	calls int // that were made
-	// welcome is the epoch that was last taken, and unwelcome says that it was not any more; see named.
-	welcome   fsm.Epoch
+	// welcome is the lineage that was last taken, and unwelcome says that it was not any more; see named.
+	welcome   fsm.Lineage
 	unwelcome bool
 }
 

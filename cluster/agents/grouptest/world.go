@@ -104,7 +104,7 @@ func (a *API) Stop() {
 	<-a.done
 }
 
-func belongs() (string, uint64) { return "g1", 1 }
+func belongs() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} }
 
 // Client makes a client of one role for the API at an address. Members name their group.
 func (w *World) Client(t testing.TB, role pki.Role, name, address string) *admin.Client {

@@ -77,7 +77,7 @@ func furnish(t *testing.T) (path string, files []string) {
 	fill(t, f, 21, 25)
 	s := store.NewGuard(f.Path(), f.Stores()).Checked()
 	if err := errors.Join(
-		s.Stable.Set([]byte("LastVoteCand"), []byte("b:7444")), s.Stable.SetUint64([]byte("LastVoteTerm"), 1), f.SetMembership("g", 1),
+		s.Stable.Set([]byte("LastVoteCand"), []byte("b:7444")), s.Stable.SetUint64([]byte("LastVoteTerm"), 1), f.SetMembership("g", 1, ""),
 	); err != nil {
 		t.Fatal(err)
 	}

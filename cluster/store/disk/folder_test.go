@@ -155,12 +155,12 @@ func TestFolderKeepsItsInstanceAndALostOneGetsAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	f := mustOpen(t, path)
 	first := f.Identity()
-	if err := f.SetMembership("g1", 3); err != nil {
+	if err := f.SetMembership("g1", 3, "k3x9"); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, f)
 	f = mustOpen(t, path)
-	if f.Identity().Instance != first.Instance || f.Identity().Group != "g1" || f.Identity().Epoch != 3 {
+	if f.Identity().Instance != first.Instance || f.Identity().Group != "g1" || f.Identity().Epoch != 3 || f.Identity().Nonce != "k3x9" {
 		t.Fatalf("%+v became %+v", first, f.Identity())
 	}
 	mustClose(t, f)

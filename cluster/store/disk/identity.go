@@ -34,7 +34,8 @@ type Identity struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Group    string `json:"group,omitempty"` // once known
-	Epoch    uint64 `json:"epoch,omitempty"` // of the group, as this member last knew it
+	Epoch    uint64 `json:"epoch,omitempty"` // that the lineage of its log began in, as this member last knew it
+	Nonce    string `json:"nonce,omitempty"` // of that lineage, if it began with a recover
 	// Format is the newest format that the group's record had, as this member last knew it: releases that do not know it
 	// have no business here.
 	Format uint32 `json:"format,omitempty"`
@@ -114,13 +115,12 @@ func (f *Folder) finish() error {
 	return f.writeIdentity()
 }
 
-// SetMembership remembers which group this member belongs to, and in which epoch: it is asked for both before it has
-// read its log.
-func (f *Folder) SetMembership(group string, epoch uint64) error {
-	if f.identity.Group == group && f.identity.Epoch == epoch {
+// SetMembership remembers the lineage that this member's log is of: it is asked for that before it has read its log.
+func (f *Folder) SetMembership(group string, epoch uint64, nonce string) error {
+	if f.identity.Group == group && f.identity.Epoch == epoch && f.identity.Nonce == nonce {
 		return nil
 	}
-	f.identity.Group, f.identity.Epoch = group, epoch
+	f.identity.Group, f.identity.Epoch, f.identity.Nonce = group, epoch, nonce
 	return f.writeIdentity()
 }
 

@@ -52,7 +52,7 @@ func servedCounting(t *testing.T, counts *prometheus.Registry, admits config.Adm
 			Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 			Admission: admits, Advertise: config.Advertise{Raft: l.Raft.Addr().String()},
 		},
-		Self: func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: counts,
+		Self: func() pki.Membership { return pki.Membership{} }, Log: slog.New(slog.DiscardHandler), Metrics: counts,
 	}, l)
 	if err != nil {
 		t.Fatal(err)

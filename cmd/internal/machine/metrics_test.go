@@ -33,7 +33,7 @@ func TestMetricsOfTheirOwnPortAreByTLS(t *testing.T) {
 	at := l.metrics.Addr().String()
 	network, err := openNetwork(member.NetworkOptions{
 		Config: config.Controller{Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files)}, Advertise: config.Advertise{Raft: l.Raft.Addr().String()}},
-		Self:   func() (string, uint64) { return "", 0 }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Self:   func() pki.Membership { return pki.Membership{} }, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}, l)
 	if err != nil {
 		t.Fatal(err)

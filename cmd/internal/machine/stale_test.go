@@ -31,7 +31,7 @@ func TestRaftConnectionsEndWhenTheyAreRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	self := func() (string, uint64) { return "g1", 1 }
+	self := func() pki.Membership { return pki.Membership{Group: "g1", Epoch: 1} }
 	var asked, revoked atomic.Bool
 	network, err := openNetwork(member.NetworkOptions{
 		Config: config.Controller{Name: "m1", DataDir: t.TempDir(), TLS: config.MemberTLS{TLS: config.TLS(files)}, Advertise: config.Advertise{Raft: l.Raft.Addr().String()}},

@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -90,32 +91,67 @@ func restoredOf(before *fsm.View, r cluster.Restored) admin.Restored {
 	listed, more := fsm.Diff(before, after, admin.MaxDifferences)
 	out := admin.Restored{More: uint64(more)}
 	rev := after.Revision()
-	out.Revision = admin.Revision{Epoch: uint64(rev.Epoch), Index: uint64(rev.Index)}
+	out.Revision = admin.Revision{Epoch: uint64(rev.Epoch), Index: uint64(r.Index)}
 	for _, d := range listed {
 		out.Differences = append(out.Differences, d.String())
 	}
 	return out
 }
 
-// renewAfter gives what opens the next life of a group from an earlier record: an epoch above the record's and above that
-// of live, this member's copy. Members that can read the format of the copy may not be able to read a newer one, which is
-// refused.
+// renewAfter gives what opens the next epoch of a group from an earlier record: one above the record's and above that of live, this
+// member's copy. A restore is of the lineage that the group's log is of, if the record can say so. Members that can read the format of the
+// copy may not be able to read a newer one, which is refused.
 func renewAfter(live *fsm.State, cause string) func(cluster.Machine) ([]cluster.Proposal, error) {
 	return func(restored cluster.Machine) ([]cluster.Proposal, error) {
 		group, epoch, format := identityOf(restored)
 		if group == "" {
 			return nil, errors.New("renew: the record holds no group")
 		}
-		_, ours, have := live.Identity()
-		if have != 0 && format > have {
-			return nil, &admin.Refusal{
-				Code: admin.Invalid, What: cause, Why: fmt.Sprintf("the backup is of format %d, and this group's record of format %d", format, have),
-				Remedy: "see to it that every member runs the newer release, with `fairlead raft finalize`, and try again",
-			}
+		now := live.Read().Group()
+		if err := restorable(cause, now.Format, format); err != nil {
+			return nil, err
 		}
-		return []cluster.Proposal{{
-			Actor: "operator", Reason: cause, AtUnixMilli: time.Now().UnixMilli(),
-			Command: &fsm.NewEpoch{Group: group, Epoch: max(epoch, ours) + 1, Cause: cause},
-		}}, nil
+		next := &fsm.NewEpoch{Group: group, Epoch: max(epoch, now.Epoch) + 1, Cause: cause}
+		if now.ID != "" && format >= fsm.FormatRestores {
+			next.Lineage = now.Of()
+		}
+		return renewal(next), nil
 	}
+}
+
+// restorable refuses a backup that not every member could take in.
+func restorable(cause string, have, format uint32) error {
+	why := ""
+	switch {
+	case have == 0: // nobody has anything
+		return nil
+	case have < fsm.FormatRestores:
+		why = fmt.Sprintf("a backup is restored from format %d of the record on, and this group's is of format %d", fsm.FormatRestores, have)
+	case format > have:
+		why = fmt.Sprintf("the backup is of format %d, and this group's record of format %d", format, have)
+	default:
+		return nil
+	}
+	return &admin.Refusal{
+		Code: admin.Invalid, What: cause, Why: why,
+		Remedy: "see to it that every member runs the newer release, with `fairlead raft finalize`, and try again",
+	}
+}
+
+// recovered gives what opens the next epoch of a record that goes on from one member's copy, in a lineage of its own.
+func recovered(m cluster.Machine) ([]cluster.Proposal, error) {
+	record, ok := m.(cluster.Record)
+	if !ok || record.Read().Group().ID == "" {
+		return nil, errors.New("renew: the record holds no group")
+	}
+	g := record.Read().Group()
+	next := &fsm.NewEpoch{Group: g.ID, Epoch: g.Epoch + 1, Cause: "recover"}
+	if g.Format >= fsm.FormatRestores {
+		next.Lineage = fsm.Lineage{Group: g.Of().Group, Epoch: next.Epoch, Nonce: rand.Text()[:8]}
+	}
+	return renewal(next), nil
+}
+
+func renewal(c *fsm.NewEpoch) []cluster.Proposal {
+	return []cluster.Proposal{{Actor: "operator", Reason: c.Cause, AtUnixMilli: time.Now().UnixMilli(), Command: c}}
 }

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/fsm"
 )
 
-// epochGrace is how long a member goes on naming the former epoch in handshakes after its group began another while
-// it ran, as a restore does: members that have not applied it yet must still be reached, or they never would apply
-// it. A process that starts names the newest at once.
+// epochGrace is how long a member goes on naming the former lineage in handshakes after another began while it ran. A backup of a format
+// that knows none does that, when it is restored: members that have not applied it yet must still be reached, or they never would apply it. A
+// process that starts names the newest at once.
 const epochGrace = 10 * time.Second
 
 // belonging is what a member says of its group in handshakes: what its record says, and before the log was read,
@@ -27,34 +28,50 @@ type belonging struct {
 	// renew is called when connections that named something else must be made anew.
 	renew func()
 
-	mu    sync.Mutex
-	group string
-	epoch uint64
+	mu      sync.Mutex
+	lineage fsm.Lineage
 }
 
 func newBelonging(state *fsm.State, folder *disk.Folder) *belonging {
 	id := folder.Identity()
-	return &belonging{state: state, folder: folder, renew: func() {}, group: id.Group, epoch: id.Epoch}
+	return &belonging{
+		state: state, folder: folder, renew: func() {},
+		lineage: fsm.Lineage{Group: fsm.GroupID(id.Group), Epoch: fsm.Epoch(id.Epoch), Nonce: id.Nonce},
+	}
 }
 
 // begin takes in what the newest snapshot says, before anybody is talked to.
 func (b *belonging) begin() error {
-	group, epoch, format := b.state.Identity()
-	if err := b.folder.RaiseFormat(format); err != nil {
+	g := b.state.Read().Group()
+	if err := b.folder.RaiseFormat(g.Format); err != nil {
 		return err
 	}
-	if group == "" || uint64(epoch) <= b.epoch {
+	if g.ID == "" || !follows(b.lineage, g.Of()) {
 		return nil
 	}
-	b.group, b.epoch = string(group), uint64(epoch)
-	return b.folder.SetMembership(b.group, b.epoch)
+	b.lineage = g.Of()
+	return b.remember(b.lineage)
+}
+
+// follows tells whether a lineage is another one than what was known, and no earlier one.
+func follows(known, now fsm.Lineage) bool {
+	return now != known && (now.Group != known.Group || now.Epoch >= known.Epoch)
+}
+
+func (b *belonging) remember(l fsm.Lineage) error {
+	return b.folder.SetMembership(string(l.Group), uint64(l.Epoch), l.Nonce)
 }
 
 // self implements pki.Self.
-func (b *belonging) self() (group string, epoch uint64) {
+func (b *belonging) self() pki.Membership {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.group, b.epoch
+	known := b.lineage
+	b.mu.Unlock()
+	group, epoch, _ := b.state.Identity()
+	return pki.Membership{
+		Group: string(known.Group), Epoch: uint64(known.Epoch), Nonce: known.Nonce,
+		Record: pki.Record{Group: string(group), Epoch: uint64(epoch)},
+	}
 }
 
 // follow keeps it true until ctx ends.
@@ -64,7 +81,7 @@ func (b *belonging) follow(ctx context.Context) error {
 		if g := view.Group(); g.ID != "" {
 			err := b.folder.RaiseFormat(g.Format)
 			if err == nil {
-				err = b.note(ctx, string(g.ID), uint64(g.Epoch))
+				err = b.note(ctx, g.Of())
 			}
 			if err != nil {
 				return err
@@ -108,25 +125,27 @@ func (b *belonging) learn(err error) error {
 	return errors.Join(err, b.folder.RaiseFormat(unknown.Format))
 }
 
-// note takes in what the record says. A log that is still being read may name earlier epochs than the folder: they
+// note takes in what the record says. A log that is still being read may name earlier lineages than the folder: they
 // are behind this member.
-func (b *belonging) note(ctx context.Context, group string, epoch uint64) error {
-	known, was := b.self()
-	if known == group && epoch <= was {
+func (b *belonging) note(ctx context.Context, now fsm.Lineage) error {
+	b.mu.Lock()
+	known := b.lineage
+	b.mu.Unlock()
+	if !follows(known, now) {
 		return nil
 	}
-	if known == group && was != 0 {
+	if known.Epoch != 0 {
 		select {
 		case <-time.After(epochGrace):
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	if err := b.folder.SetMembership(group, epoch); err != nil {
+	if err := b.remember(now); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	b.group, b.epoch = group, epoch
+	b.lineage = now
 	b.mu.Unlock()
 	b.renew()
 	return nil

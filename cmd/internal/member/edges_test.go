@@ -50,10 +50,7 @@ func (w *wire) client(address string, caller func() admin.Caller) *admin.Client 
 // caller is who a process is to those it calls.
 func caller(role pki.Role, name string, self pki.Self) func() admin.Caller {
 	return func() admin.Caller {
-		group, epoch := self()
-		return admin.Caller{
-			Identity: pki.Identity{Role: role, Name: name}, Membership: pki.Membership{Group: group, Epoch: epoch},
-		}
+		return admin.Caller{Identity: pki.Identity{Role: role, Name: name}, Membership: self()}
 	}
 }
 

@@ -79,7 +79,7 @@ func TestAMemberThatCannotReadTheRecordStaysAway(t *testing.T) {
 	go func() { ended <- m.Run(context.Background()) }()
 	testkit.Until(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
 	raised.Store(true)
-	_, _ = w.client("m1:7443", caller(pki.Operator, "alice", func() (string, uint64) { return "", 0 })).Record.ReleaseHold(
+	_, _ = w.client("m1:7443", caller(pki.Operator, "alice", func() pki.Membership { return pki.Membership{} })).Record.ReleaseHold(
 		context.Background(), &fairleadv1.ReleaseHoldRequest{Id: "none"}) // has it commit something
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "upgrade this member") {
 		t.Fatalf("it ended with %v", err)
@@ -90,7 +90,7 @@ func TestAMemberThatCannotReadTheRecordStaysAway(t *testing.T) {
 	if !errors.As(err, &unknown) || unknown.Format != fsm.NewestFormat+1 || !strings.Contains(err.Error(), folder) {
 		t.Errorf("it began again: %v", err)
 	}
-	if _, err := member.Recover(alone(folder), edges, quiet); !errors.As(err, &unknown) {
+	if _, err := member.Recover(alone(folder), edges, nil, quiet); !errors.As(err, &unknown) {
 		t.Errorf("it was recovered: %v", err)
 	}
 	if !maps.Equal(files(t, folder), before) {
@@ -130,7 +130,7 @@ func TestAnOlderReleaseIsNotTakenIn(t *testing.T) {
 	}
 	running(t, "member", m.Run)
 	testkit.Until(t, "it leads", func() bool { id, _, _ := m.Record().Identity(); return m.Leads() && id != "" })
-	join := w.client("m1:7443", caller(pki.Member, "m2", func() (string, uint64) { return "", 0 })).Join
+	join := w.client("m1:7443", caller(pki.Member, "m2", func() pki.Membership { return pki.Membership{} })).Join
 	request := &fairleadv1.JoinRequest{Name: "m2", ServerId: "m2-0123", Address: "m2:7444", ApiAddress: "m2:7443", Format: fsm.NewestFormat - 1, Version: "v0"}
 	if _, err := join.Join(context.Background(), request); !errors.Is(err, admin.Invalid) || !strings.Contains(err.Error(), "upgrade that member") {
 		t.Errorf("%v", err)

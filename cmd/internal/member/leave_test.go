@@ -41,10 +41,10 @@ func TestWhoTookLeaveIsForgotten(t *testing.T) {
 		return ""
 	}
 	testkit.Until(t, "it leads and is known", func() bool { return m.Leads() && server() != "" })
-	self := func() (string, uint64) {
+	self := pki.Naming(func() (string, uint64) {
 		group, epoch, _ := m.Record().Identity()
 		return string(group), uint64(epoch)
-	}
+	})
 	as := func(name string) *admin.Client { return w.client("m1:7443", caller(pki.Member, name, self)) }
 	leave := func(caller, name, id string) error {
 		_, err := as(caller).Join.Leave(t.Context(), &fairleadv1.LeaveRequest{Name: name, ServerId: id})
@@ -116,10 +116,10 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 		}
 		return both[leader].Leads() && known(both[leader]) == 2
 	})
-	self := func() (string, uint64) {
+	self := pki.Naming(func() (string, uint64) {
 		group, epoch, _ := both[leader].Record().Identity()
 		return string(group), uint64(epoch)
-	}
+	})
 	testkit.Until(t, "the other one is removed", func() bool {
 		_, err := w.client(leader+":7443", caller(pki.Operator, "alice", self)).Raft.Remove(t.Context(), &fairleadv1.RemoveRequest{Server: other, Force: true})
 		return err == nil

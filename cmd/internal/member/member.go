@@ -158,7 +158,7 @@ func (m *Member) openNode() (err error) {
 		Name: m.config.Name, Instance: m.folder.Identity().Instance,
 		Stores: m.folder.Stores(), Path: m.folder.Path(), Transport: m.network.Raft,
 		Machine:    m.machine(),
-		NewMachine: func() cluster.Machine { return cluster.Record{State: fsm.New()} },
+		NewMachine: newRecord,
 		Fit:        func(p cluster.Proposal) (int, error) { return m.state.Read().Fit(p) },
 		Encode: func(ps []cluster.Proposal) ([]byte, error) {
 			_, epoch, _ := m.state.Identity()
@@ -175,6 +175,8 @@ func (m *Member) openNode() (err error) {
 	}
 	return m.belonging.begin()
 }
+
+func newRecord() cluster.Machine { return cluster.Record{State: fsm.New()} }
 
 // machine is what entries of the log are applied to.
 func (m *Member) machine() cluster.Machine {

@@ -12,7 +12,9 @@ import (
 
 // Recover makes a group of one out of the data folder of a member that does not run, after a quorum was lost for
 // good. See cluster.Recover.
-func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recovered, error) {
+//
+// Confirm may be nil: nobody is asked.
+func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Peer) error, log *slog.Logger) (cluster.Recovered, error) {
 	folder, err := edges.Folder(c.DataDir, c.Name)
 	if err != nil {
 		return cluster.Recovered{}, err
@@ -23,10 +25,10 @@ func Recover(c config.Controller, edges Edges, log *slog.Logger) (cluster.Recove
 	}
 	recovered, err := cluster.Recover(cluster.RecoverOptions{
 		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
-		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: fsm.New()},
+		Stores: folder.Stores(), Path: folder.Path(), Machine: newRecord(), NewMachine: newRecord,
 		Encode: func(ps []cluster.Proposal) ([]byte, error) { return fsm.EncodeEntry(0, ps) }, // NewEpoch names its own
-		Renew:  renewAfter(fsm.New(), "recover"),
-		Log:    log,
+		Renew:  recovered, Confirm: confirm,
+		Log: log,
 	})
 	if err != nil {
 		return cluster.Recovered{}, err

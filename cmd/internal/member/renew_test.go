@@ -46,16 +46,61 @@ func TestPropertyRenewedRecordsAreNewerAndCanBeRead(t *testing.T) {
 			if err == nil {
 				t.Fatal("a record of no group is renewed")
 			}
-		case ours != 0 && format > have:
+		case ours != 0 && (format > have || have < fsm.FormatRestores):
 			if !errors.Is(err, admin.Invalid) {
 				t.Fatalf("format %d becomes %d: %v", have, format, err)
 			}
 		case err != nil:
 			t.Fatal(err)
 		default:
-			if next := proposals[0].Command.(*fsm.NewEpoch).Epoch; next <= ours || next <= theirs {
-				t.Fatalf("after epochs %d and %d comes %d", ours, theirs, next)
+			next := proposals[0].Command.(*fsm.NewEpoch)
+			if next.Epoch <= ours || next.Epoch <= theirs {
+				t.Fatalf("after epochs %d and %d comes %d", ours, theirs, next.Epoch)
+			}
+			if named := next.Lineage != (fsm.Lineage{}); named != (ours != 0 && format >= fsm.FormatRestores) {
+				t.Fatalf("a backup of format %d in our epoch %d is of lineage %+v", format, ours, next.Lineage)
 			}
 		}
 	})
+}
+
+// A restore leaves the lineage of a group's log as it was, however often; two recovers of one record make two.
+func TestRecoverBeginsALineageAndARestoreDoesNot(t *testing.T) {
+	after := func(s *fsm.State, proposals []cluster.Proposal) *fsm.State {
+		_, epoch, _ := s.Identity()
+		data, err := fsm.EncodeEntry(epoch, proposals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := s.ApplyEntries([]fsm.LogEntry{{Index: s.Applied() + 1, Term: 1, Data: data}})[0][0]; out.Err() != nil {
+			t.Fatal(out.Err())
+		}
+		return s
+	}
+	record := func() *fsm.State {
+		return after(fsm.New(), []cluster.Proposal{{Command: &fsm.InitGroup{Group: "g", Format: fsm.NewestFormat}}})
+	}
+	live := record()
+	for range 3 {
+		before := live.Read().Group().Of()
+		proposals, err := renewAfter(live, "restore")(cluster.Record{State: record()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live = after(record(), proposals)
+		if now := live.Read().Group().Of(); now != before {
+			t.Fatalf("a restore makes %+v of %+v", now, before)
+		}
+	}
+	var lineages []fsm.Lineage
+	for range 2 {
+		proposals, err := recovered(cluster.Record{State: record()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lineages = append(lineages, after(record(), proposals).Read().Group().Of())
+	}
+	if lineages[0] == lineages[1] || lineages[0].Epoch != lineages[1].Epoch || lineages[0].Epoch <= live.Read().Group().Of().Epoch {
+		t.Fatalf("two recovers of one record make %+v and %+v", lineages[0], lineages[1])
+	}
 }

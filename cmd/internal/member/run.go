@@ -102,7 +102,7 @@ func (m *Member) openBGP() (err error) {
 	if m.speaker, err = m.edges.Speaker(m.config.BGP, m.log); err != nil {
 		return err
 	}
-	store := keptState{folder: m.folder.Path(), group: func() string { group, _ := m.belonging.self(); return group }}
+	store := keptState{folder: m.folder.Path(), group: func() string { return m.belonging.self().Group }}
 	m.passwords = m.openPasswords(store)
 	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.state, m.work.worlds, m.passwords.Of), m.log)
 	m.passwords.News = m.routes.again

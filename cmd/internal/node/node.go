@@ -124,7 +124,7 @@ func openOver(o Options, connect func(self pki.Self, address string) agent.Conn)
 		Speaker: o.Speaker, Retirement: o.Retire, Probes: o.Probes, DenyList: o.DenyList,
 		Log: o.Log, Metrics: o.Metrics, Tuning: o.Tuning,
 		Connect: func(address string) agent.Conn {
-			return connect(func() (string, uint64) { return l.Membership() }, address)
+			return connect(pki.Naming(l.Membership), address)
 		},
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func open(o Options, source *pki.Source) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoint.Self = l.Membership
+	endpoint.Self = pki.Naming(l.Membership)
 	l.peers = admin.NewPeers(endpoint, o.Dial)
 	l.holder, err = enrol.NewHolder(enrol.HolderOptions{
 		Files: o.Files, Source: source, Log: o.Log, Metrics: o.Metrics, Enrol: o.Enrol,

@@ -105,7 +105,7 @@ func (g *guest) node() config.Agent {
 func (g *guest) connect(self pki.Self, revoked pki.Revoked, address string) agent.Conn {
 	g.handshakes.revoked = revoked
 	of := func() pki.Membership {
-		m := membershipOf(self)
+		m := self()
 		m.OrNewer = true
 		return m
 	}

@@ -55,7 +55,7 @@ func (g *guest) member(ctx context.Context) error {
 
 // recover makes a group of one of the member's folder.
 func (g *guest) recover(context.Context) error {
-	done, err := member.Recover(g.controller(), member.Edges{Folder: openFolder}, g.log)
+	done, err := member.Recover(g.controller(), member.Edges{Folder: openFolder}, nil, g.log)
 	if err == nil {
 		g.log.Info("recovered", "server", done.ServerID, "index", done.Index)
 	}

@@ -38,25 +38,23 @@ func (g *guest) dial(ctx context.Context, host, at string, hello []byte) (net.Co
 const membershipHeader = "Fairlead-Membership"
 
 func membershipText(m pki.Membership) string {
-	return strings.Join([]string{m.Group, strconv.FormatUint(m.Epoch, 10), strconv.FormatBool(m.OrNewer)}, " ")
+	return strings.TrimRight(strings.Join([]string{m.Group, strconv.FormatUint(m.Epoch, 10), strconv.FormatBool(m.OrNewer), m.Nonce}, " "), " ")
 }
 
 func parseMembership(text string) (m pki.Membership, err error) {
 	parts := strings.Split(text, " ")
-	if len(parts) != 3 {
+	if len(parts) < 3 || len(parts) > 4 {
 		return m, errors.New("malformed membership")
 	}
 	m.Group = parts[0]
+	if len(parts) == 4 {
+		m.Nonce = parts[3]
+	}
 	if m.Epoch, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
 		return m, err
 	}
 	m.OrNewer, err = strconv.ParseBool(parts[2])
 	return m, err
-}
-
-func membershipOf(self pki.Self) pki.Membership {
-	group, epoch := self()
-	return pki.Membership{Group: group, Epoch: epoch}
 }
 
 // client is a way to the member whose API is at address, for who is what of says.
@@ -115,7 +113,7 @@ func (g *guest) doOver(r *http.Request, by port.RoundTripper) (*http.Response, e
 
 // openNetwork implements member.Edges.
 func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
-	of := func() pki.Membership { return membershipOf(o.Self) }
+	of := o.Self
 	g.handshakes.revoked = o.Revoked
 	if g.handshakes.on() {
 		go g.handshakes.serve() // it ends with the process

@@ -53,6 +53,18 @@ func (w watched) Restore(r io.Reader) error {
 	return nil
 }
 
+// ReplaceBy implements cluster.Machine.
+func (w watched) ReplaceBy(backup cluster.Machine, renewal cluster.LogEntry) []cluster.Outcome {
+	out := w.Record.ReplaceBy(backup, renewal)
+	var whole bytes.Buffer
+	if err := w.Freeze().Write(&whole); err != nil {
+		panic(err) // it was read a moment ago
+	}
+	view := w.Read()
+	tell(fact.Restored{Index: uint64(renewal.Index), Digest: view.Digest().String(), Snapshot: whole.Bytes()})
+	return out
+}
+
 // watchLeading is a cluster.LeaderFunc.
 func watchLeading(ctx context.Context, term uint64) {
 	tell(fact.Leading{Term: term, On: true})
