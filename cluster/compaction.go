@@ -36,6 +36,9 @@ func (n *Node) runCompaction(ctx context.Context) {
 			continue
 		case <-time.After(interval + rand.N(interval)):
 		case <-n.meter.Stored(n.untilDue(at)):
+			if n.untilDue(at) > 0 {
+				continue // there was nothing to take one of, and now there is
+			}
 			entries = 0
 		}
 		if behind, _ := n.meter.Behind(n.snapshotted()); behind == 0 || behind < entries {

@@ -171,3 +171,32 @@ func TestRecordStaysCompleteWhateverIsCut(t *testing.T) {
 		rest()
 	})
 }
+
+// As long as neither so many entries nor so many bytes are behind the newest snapshot, none is taken: not for the first entry there is either.
+func TestNoSnapshotIsTakenBeforeOneIsDue(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := newGroup(t, "a", "b", "c")
+		g.startAll()
+		defer g.stopAll()
+		for i := range 5 {
+			mustPropose(t, g.leader(), put(i))
+			rest()
+		}
+		if _, err := g.leader().node.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at := g.leader().node.snapshotted()
+		for i := range 5 {
+			mustPropose(t, g.leader(), put(i))
+			rest()
+		}
+		if now := g.leader().node.snapshotted(); now != at {
+			t.Errorf("a snapshot up to %d was taken by itself, %d entries behind the one up to %d", now, now-at, at)
+		}
+		for _, m := range g.followers() {
+			if now := m.node.snapshotted(); now != 0 {
+				t.Errorf("%s took a snapshot up to %d by itself", m.name, now)
+			}
+		}
+	})
+}

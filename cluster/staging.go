@@ -147,9 +147,9 @@ func (b *inbox) end(err error) {
 	defer b.mu.Unlock()
 	if b.err == nil {
 		b.err = err
-	}
-	if !errors.Is(err, io.EOF) && b.err == err {
-		b.parts = nil
+		if !errors.Is(err, io.EOF) {
+			b.parts = nil
+		}
 	}
 	b.signal()
 }
