@@ -6,11 +6,13 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -76,18 +78,21 @@ func (n *Node) Restore(ctx context.Context, r io.Reader, dryRun bool) (Restored,
 
 // install brings a state to every member, and has them take it in. It gives the index of the entry that they did so at.
 func (n *Node) install(ctx context.Context, state Frozen, renewal []byte) (Index, error) {
-	sum, err := n.bring(ctx, state)
+	id := []byte(rand.Text())
+	sum, err := n.bring(ctx, id, state)
 	if err != nil {
-		go n.raft.Apply(stepAbort.entry(nil), 0) // if that is lost, too, the next leader's first entry does the same
+		go n.abort(id)
 		return 0, n.notRestored(err)
 	}
 	body, err := json.Marshal(finish{Sum: sum, Renewal: renewal})
 	if err != nil {
+		go n.abort(id)
 		return 0, err
 	}
 	f := n.applying(stepFinish.entry(body))
 	answer, err := f.wait(ctx, n)
 	if err != nil {
+		go n.abort(id) // of no account behind the entry, if that is committed
 		return 0, proposalError(err)
 	}
 	switch answer := answer.(type) {
@@ -100,6 +105,24 @@ func (n *Node) install(ctx context.Context, state Frozen, renewal []byte) (Index
 		return 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, answer)
 	default:
 		return 0, fmt.Errorf("%w: applying answered %T", ErrUnknownOutcome, answer)
+	}
+}
+
+// abort has every member let go of what was brought in a restore, for which they take no snapshots else. Where this member leads no more, the
+// first entry of the next leader has them do so.
+func (n *Node) abort(id []byte) {
+	for {
+		_, err := n.applying(stepAbort.entry(id)).wait(context.Background(), n)
+		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			return
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-n.failed:
+			return
+		case <-n.stopped:
+			return
+		}
 	}
 }
 
@@ -116,10 +139,10 @@ func (n *Node) notRestored(err error) error {
 }
 
 // bring puts a state into the log in parts, and waits until this member has read them.
-func (n *Node) bring(ctx context.Context, state Frozen) (sum []byte, err error) {
+func (n *Node) bring(ctx context.Context, id []byte, state Frozen) (sum []byte, err error) {
 	term := n.raft.CurrentTerm()
 	parts := &parts{ctx: ctx, node: n}
-	if err := parts.put(stepBegin.entry(nil)); err != nil {
+	if err := parts.put(stepBegin.entry(id)); err != nil {
 		return nil, err
 	}
 	chunks := bufio.NewWriterSize(parts, partBytes)

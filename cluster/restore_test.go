@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -150,6 +151,11 @@ func disturbRestore(t *testing.T, at moment, leads, kill bool) {
 	}
 	mustPropose(t, g.leader(), put(40))
 	g.settle()
+	for _, name := range g.names() {
+		if _, err := g.running(name).fsm.Snapshot(); err != nil {
+			t.Errorf("%s takes no snapshots any more: %v", name, err)
+		}
+	}
 	s := g.leader().state
 	_, epoch, _ := s.Identity()
 	switch {
@@ -280,6 +286,36 @@ func TestNoSnapshotIsTakenInTheMiddleOfARestore(t *testing.T) {
 		mustPropose(t, g.leader(), put(50))
 		follower.stop()
 		g.start(follower.name)
+		g.settle()
+	})
+}
+
+// Who asked for a restore and did not wait for it may ask again at once: what becomes of the first one does not touch the second.
+func TestRestoreThatNobodyWaitsForIsGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g, file, listen := backUpTelling(t)
+		defer g.stopAll()
+		leader := g.leader()
+		ctx, cancel := context.WithCancel(t.Context())
+		var readings atomic.Int32
+		leave := func(name string, at moment) {
+			if name == leader.name && at == brought && readings.Add(1) == 2 { // the first one is to see what is in it
+				cancel()
+				time.Sleep(g.tuning.Heartbeat) // so that it is not brought before that is seen
+			}
+		}
+		listen.Store(&leave)
+		if _, err := leader.node.Restore(ctx, bytes.NewReader(file), false); !errors.Is(err, context.Canceled) {
+			t.Fatalf("it was waited for: %v", err)
+		}
+		listen.Store(nil)
+		synctest.Wait()
+		if _, err := leader.node.fsm.Snapshot(); err != nil {
+			t.Errorf("what was brought is kept: %v", err)
+		}
+		if _, err := leader.node.Restore(t.Context(), bytes.NewReader(file), false); err != nil {
+			t.Errorf("the second one: %v", err)
+		}
 		g.settle()
 	})
 }

@@ -21,7 +21,7 @@ import (
 //	0x00      what no entry of the record begins with, since that is protobuf and has no field 0
 //	1 byte    what it is: a step
 //
-// The bodies: of begin and abort none; of a part some bytes of the gzipped state, of the last one none; of finish a finish, in JSON.
+// The bodies: of begin and abort what tells one restore from another; of a part some bytes of the gzipped state, of the last one none; of finish a finish, in JSON.
 type restoreStep byte
 
 const (
@@ -59,6 +59,7 @@ var errNotStaged = errors.New("what was brought of the backup before was given u
 // Nothing of it is in snapshots, and none is taken meanwhile: who starts again finds it in the log. It ends with the term of the leader
 // that brings it: another one's entries come behind.
 type staging struct {
+	id      []byte
 	term    uint64
 	in      *inbox
 	machine Machine
@@ -67,8 +68,8 @@ type staging struct {
 	err     error         // why it cannot be read; once done is closed
 }
 
-func newStaging(term uint64, machine Machine) *staging {
-	s := &staging{term: term, in: newInbox(), machine: machine, sum: sha256.New(), done: make(chan struct{})}
+func newStaging(id []byte, term uint64, machine Machine) *staging {
+	s := &staging{id: id, term: term, in: newInbox(), machine: machine, sum: sha256.New(), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		s.err = s.read(s.in)
@@ -187,10 +188,12 @@ func (a *adapter) stepLocked(s restoreStep, body []byte, index Index, term uint6
 	switch {
 	case s == stepBegin:
 		a.unstageLocked()
-		a.staging = newStaging(term, a.newMachine())
+		a.staging = newStaging(body, term, a.newMachine())
 		return nil
 	case s == stepAbort:
-		a.unstageLocked()
+		if a.staging != nil && bytes.Equal(a.staging.id, body) { // another one may have begun meanwhile
+			a.unstageLocked()
+		}
 		return nil
 	case a.staging == nil:
 		return errNotStaged

@@ -115,9 +115,3 @@ func (g *guardedLog) EntryBytes(index uint64) (uint64, error) {
 	}
 	return bytes, g.read(fmt.Sprintf("read the length of log entry %d", index), err)
 }
-
-// IsMonotonic passes on whether the store below needs the log to be cleared after a restore.
-func (g *guardedLog) IsMonotonic() bool {
-	m, ok := g.inner.(raft.MonotonicLogStore)
-	return ok && m.IsMonotonic()
-}

@@ -115,12 +115,6 @@ func (m *Meter) DeleteRange(first, last uint64) error {
 	return nil
 }
 
-// IsMonotonic passes on whether the store below needs the log to be cleared after a restore.
-func (m *Meter) IsMonotonic() bool {
-	log, ok := m.LogStore.(raft.MonotonicLogStore)
-	return ok && log.IsMonotonic()
-}
-
 // find gives where an index is, or belongs.
 func (m *Meter) find(index uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(m.entries, index, func(e metered, index uint64) int { return cmp.Compare(e.index, index) })
