@@ -40,42 +40,34 @@ var full = kind{name: "full", weight: 2, plan: func(r *run, rng *rand.Rand, begi
 
 // flipped is a bit of what a member keeps, changed while it does not run. The member ends with a line that says so, then or when it reads
 // that, or does not need it; it is replaced when the round is over.
-var flipped = flip("flip", "", func(path string) bool { return filepath.Base(path) != "meta.json" })
-
-// flippedObsolete is one in what a snapshot says of itself.
-var flippedObsolete = flip("flip-meta", "the next snapshot deletes the whole folder of them where an obsolete one is damaged",
-	func(path string) bool { return filepath.Base(path) == "meta.json" })
-
-func flip(name, known string, in func(path string) bool) kind {
-	return kind{name: name, weight: 2, known: known, takes: true, plan: func(r *run, rng *rand.Rand, begin, end time.Duration) []step {
-		whom, where, which := r.victim(rng), rng.Uint64(), rng.IntN(8)
-		var m *lab.Member
-		return []step{
-			{begin, func() {
-				m = whom()
-				r.troupe.down(m)
-				file, at := aByte(m.DataDir, where, in)
-				if file == "" {
-					r.trace.note("nothing to flip at %s yet", m.Name)
-					return
-				}
-				r.trace.act(name, "bit %d of byte %d of %s of %s", which, at, file, m.Name)
-				change(r, filepath.Join(m.DataDir, file), at, which)
-				r.troupe.roles[m].excused, r.troupe.roles[m].damaged = "a bit of it was flipped", true
-			}},
-			{end, func() {
-				r.trace.note("%s comes back", m.Name)
-				r.troupe.up(m)
-			}},
-		}
-	}}
-}
+var flipped = kind{name: "flip", weight: 2, takes: true, plan: func(r *run, rng *rand.Rand, begin, end time.Duration) []step {
+	whom, where, which := r.victim(rng), rng.Uint64(), rng.IntN(8)
+	var m *lab.Member
+	return []step{
+		{begin, func() {
+			m = whom()
+			r.troupe.down(m)
+			file, at := aByte(m.DataDir, where)
+			if file == "" {
+				r.trace.note("nothing to flip at %s yet", m.Name)
+				return
+			}
+			r.trace.act("flip", "bit %d of byte %d of %s of %s", which, at, file, m.Name)
+			change(r, filepath.Join(m.DataDir, file), at, which)
+			r.troupe.roles[m].excused, r.troupe.roles[m].damaged = "a bit of it was flipped", true
+		}},
+		{end, func() {
+			r.trace.note("%s comes back", m.Name)
+			r.troupe.up(m)
+		}},
+	}
+}}
 
 // aByte chooses one that is not zero, in one of the files of a folder: pages that nothing was written to say nothing.
-func aByte(folder string, where uint64, in func(path string) bool) (file string, at int) {
+func aByte(folder string, where uint64) (file string, at int) {
 	var files []string
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error { // what is not there is not chosen
-		if err == nil && d.Type().IsRegular() && in(path) {
+		if err == nil && d.Type().IsRegular() {
 			files = append(files, path)
 		}
 		return nil

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { lab.MainIn(m, "--mount") }
 
 var (
 	lasts = flag.Duration("torture.for", 60*time.Second, "how long to draw new rounds")
-	seed  = flag.Uint64("torture.seed", 5926, "what faults and edits are drawn from, by default fifteen kinds within a minute; 0 takes one by chance")
+	seed  = flag.Uint64("torture.seed", 5926, "what faults and edits are drawn from, by default sixteen kinds within a minute; 0 takes one by chance")
 	span  = flag.Duration("torture.round", 10*time.Second, "for how long a round has faults")
 	known = flag.String("torture.known", "", "kinds of faults, separated by commas, to draw although the group is known not to withstand them, or all")
 	only  = flag.String("torture.only", "", "kinds of faults, separated by commas, to draw and no others")

@@ -41,7 +41,7 @@ type kind struct {
 var kinds = []kind{
 	killed, blackout, rebooted, spoken, stopped, stutters,
 	cutOff, deaf, parted, flapping, lossy,
-	full, flipped, flippedObsolete, old, replaced,
+	full, flipped, old, replaced,
 	transferred, transferredTwice, snapshotted, grown, shrunk, recovered, restored,
 }
 

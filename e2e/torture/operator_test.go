@@ -24,7 +24,7 @@ var transferred = kind{name: "transfer", weight: 2, plan: func(r *run, _ *rand.R
 
 // transferredTwice is leadership that an operator hands on to a member that stands still, and again, while the leader hears nothing of the third one.
 var transferredTwice = kind{
-	name: "transfer-twice", weight: 1, known: "the former leader may refuse all writes from its next election on until it is killed",
+	name: "transfer-twice", weight: 1,
 	plan: func(r *run, rng *rand.Rand, begin, _ time.Duration) []step {
 		name := lossName(rng)
 		var to, third, leads *lab.Member // nil if there is no leader, or there are more members

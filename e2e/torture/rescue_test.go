@@ -37,7 +37,7 @@ func (r *run) recover(n int) {
 }
 
 // restored is a backup that an operator puts back at the end of a round.
-var restored = kind{name: "restore", weight: 2, known: "it does not go through the log", plan: func(r *run, _ *rand.Rand, begin, _ time.Duration) []step {
+var restored = kind{name: "restore", weight: 2, plan: func(r *run, _ *rand.Rand, begin, _ time.Duration) []step {
 	return []step{{begin, func() { r.after = append(r.after, r.restore) }}}
 }}
 
