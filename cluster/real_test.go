@@ -17,11 +17,11 @@ import (
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
-	"fairlead.io/fairlead/cluster/store/disk/disktest"
 	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/cluster/transport/transporttest"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/freeport"
+	"fairlead.io/fairlead/internal/mounttest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -143,7 +143,7 @@ func TestRealMemberThatLostItsFolderIsReplacedAtTheSameAddress(t *testing.T) {
 // with everything.
 func TestRealFullDiskEndsThatMemberOnlyAndLosesNothing(t *testing.T) {
 	r := newRealGroup(t, "a", "b", "c")
-	mount := disktest.Tmpfs(t, "512k")
+	mount := mounttest.Tmpfs(t, "512k")
 	r.dirs["b"] = filepath.Join(mount, "data")
 	r.startAll()
 	defer r.stopAll()
@@ -167,7 +167,7 @@ func TestRealFullDiskEndsThatMemberOnlyAndLosesNothing(t *testing.T) {
 	}
 	r.stop("b")
 	mustPropose(t, r.leader(), put(acknowledged))
-	disktest.Remount(t, mount, "64m", 0)
+	mounttest.Remount(t, mount, "64m", 0)
 	r.start("b")
 	r.settle()
 	for i := range acknowledged + 1 {

@@ -11,20 +11,20 @@ import (
 
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cluster/pki/pkitest"
-	"fairlead.io/fairlead/cluster/store/disk/disktest"
+	"fairlead.io/fairlead/internal/mounttest"
 )
 
 // A certificate in a mounted Secret is kept fresh in the holder's own folder; the CAs stay the Secret's.
 func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
 	t.Parallel()
-	ca, secret, own := newCA(t, pki.CAOptions{}), disktest.Tmpfs(t, "1m"), filepath.Join(t.TempDir(), "own")
+	ca, secret, own := newCA(t, pki.CAOptions{}), mounttest.Tmpfs(t, "1m"), filepath.Join(t.TempDir(), "own")
 	give := func(ttl time.Duration) pki.Files {
 		t.Helper()
 		issued, err := pki.Issue(ca, pki.Request{Role: pki.Agent, Name: "n1", TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
-		disktest.Remount(t, secret, "1m", 0)
+		mounttest.Remount(t, secret, "1m", 0)
 		files, err := issued.Write(secret)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
 	if same, err := given.Renewable(own); err != nil || same != given {
 		t.Fatalf("a folder that can be written to is left: %+v, %v", same, err)
 	}
-	disktest.Remount(t, secret, "1m", syscall.MS_RDONLY)
+	mounttest.Remount(t, secret, "1m", syscall.MS_RDONLY)
 	kept, err := given.Renewable(own)
 	if err != nil || kept.CA != given.CA || filepath.Dir(kept.Cert) != own {
 		t.Fatalf("kept in %+v, %v", kept, err)
@@ -68,7 +68,7 @@ func TestCertificateInAReadOnlyFolderIsRenewedElsewhere(t *testing.T) {
 		t.Errorf("after a restart: %v, %v", left(kept), err)
 	}
 	give(9 * time.Hour)
-	disktest.Remount(t, secret, "1m", syscall.MS_RDONLY)
+	mounttest.Remount(t, secret, "1m", syscall.MS_RDONLY)
 	if kept, err = given.Renewable(own); err != nil || left(kept) != 9*time.Hour {
 		t.Errorf("given anew: %v, %v", left(kept), err)
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"fairlead.io/fairlead/dataplane/health"
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
+	"fairlead.io/fairlead/internal/mounttest"
 )
 
 // inspected is a node whose kernel has these rules, and its agent.yaml.
@@ -33,14 +33,7 @@ func inspected(t *testing.T, rules ...*sock.Rule) (config string) {
 	if err := os.Mkdir(mount, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(mount, 0); err != nil {
-			t.Error("unmount bpffs: ", err)
-		}
-	})
+	mounttest.Mount(t, "bpf", mount, "")
 	pins := filepath.Join(mount, "fairlead")
 	p, err := program.Open(program.Options{Pins: pins})
 	if err != nil {

@@ -10,23 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"fairlead.io/fairlead/internal/testkit"
+	"fairlead.io/fairlead/internal/mounttest"
 )
-
-// smallDisk is a file system that takes 64 KiB.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	testkit.NotFast(t, "mounts a file system")
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		if os.Getenv("FAIRLEAD_REQUIRE_ROOT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("mount a small file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
 
 // fill leaves no room on a disk.
 func fillDisk(t *testing.T, dir string) {
@@ -60,7 +45,7 @@ func leftovers(t *testing.T, dir string) (names []string) {
 
 // A full disk loses the page or the scenarios, not what the runs told, and leaves no halves behind.
 func TestSimOnAFullDiskStillReports(t *testing.T) {
-	dir := smallDisk(t)
+	dir := mounttest.Tmpfs(t, "64k")
 	old := filepath.Join(dir, "old.html")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,10 +91,8 @@ func TestSimReportThatCannotBeWrittenIsAFailure(t *testing.T) {
 }
 
 func TestSimRefusesFoldersThatCannotBeWritten(t *testing.T) {
-	dir := smallDisk(t)
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	dir := mounttest.Tmpfs(t, "64k")
+	mounttest.Remount(t, dir, "", syscall.MS_RDONLY)
 	for name, args := range map[string][]string{
 		"save":     {"run", "--save", dir},
 		"save-new": {"run", "--save", filepath.Join(dir, "new")},

@@ -19,6 +19,7 @@ import (
 	"fairlead.io/fairlead/dataplane/sock"
 	"fairlead.io/fairlead/dataplane/sock/program"
 	"fairlead.io/fairlead/e2e/lab"
+	"fairlead.io/fairlead/internal/mounttest"
 )
 
 // Sizes of what is measured at sockets.
@@ -73,10 +74,7 @@ func newSockLabOf(t *bench, sizes program.Sizes) *sockLab {
 // mountPins gives a folder for pins, which is not there yet, on a bpffs of its own.
 func mountPins(t *bench) string {
 	mount := t.TempDir()
-	if err := syscall.Mount("bpf", mount, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(mount, 0) })
+	mounttest.Mount(t, "bpf", mount, "")
 	return filepath.Join(mount, "fairlead")
 }
 

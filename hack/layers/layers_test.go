@@ -45,7 +45,7 @@ var (
 		"github.com/tetratelabs/":     {"sim/vm"},
 		"github.com/anishathalye/":    {"sim/check"},
 		// For tests, and for what only tests import.
-		module + "internal/testkit": {"cluster/store/disk/disktest", "dataplane/bgp/birdtest", "dataplane/bgp/frrtest", "dataplane/bgp/gobgptest", "dataplane/bgp/hostile", "internal/netnstest", "internal/socktest", "e2e"},
+		module + "internal/testkit": {"dataplane/bgp/birdtest", "dataplane/bgp/frrtest", "dataplane/bgp/gobgptest", "dataplane/bgp/hostile", "internal/mounttest", "internal/netnstest", "internal/socktest", "e2e"},
 	}
 )
 

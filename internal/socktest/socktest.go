@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fairlead.io/fairlead/internal/mounttest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -38,14 +39,7 @@ func New(t testing.TB) *Lab {
 	if err := os.Mkdir(bpf, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("bpf", bpf, "bpf", 0, ""); err != nil {
-		t.Fatal("mount bpffs: ", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(bpf, 0); err != nil {
-			t.Error("unmount bpffs: ", err)
-		}
-	})
+	mounttest.Mount(t, "bpf", bpf, "")
 	return &Lab{cgroup, filepath.Join(bpf, "fairlead"), t}
 }
 

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
-	"fairlead.io/fairlead/cluster/store/disk/disktest"
+	"fairlead.io/fairlead/internal/mounttest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -316,7 +316,7 @@ func TestFileShrinksAtAStart(t *testing.T) {
 // A disk on which there is no room for a smaller file has the one that it had.
 func TestFileThatCannotShrinkIsUsedAsItIs(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(disktest.Tmpfs(t, "100m"), logFile)
+	path := filepath.Join(mounttest.Tmpfs(t, "100m"), logFile)
 	b := mustOpenBolt(t, path)
 	for i := range uint64(80) {
 		if err := b.StoreLogs([]*raft.Log{{Index: i + 1, Term: 1, Data: make([]byte, 1<<20)}}); err != nil {

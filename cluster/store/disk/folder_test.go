@@ -20,7 +20,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/store"
-	"fairlead.io/fairlead/cluster/store/disk/disktest"
+	"fairlead.io/fairlead/internal/mounttest"
 	"fairlead.io/fairlead/internal/private"
 )
 
@@ -425,7 +425,7 @@ func TestUnfinishedSnapshotIsClearedAway(t *testing.T) {
 
 func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	path := disktest.Tmpfs(t, "1m")
+	path := mounttest.Tmpfs(t, "1m")
 	f := mustOpen(t, path)
 	g := store.NewGuard(f.Path(), f.Stores())
 	s := g.Checked()
@@ -458,9 +458,9 @@ func TestFullDiskIsAFaultAndLosesNothing(t *testing.T) {
 
 func TestReadOnlyFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	path := disktest.Tmpfs(t, "4m")
+	path := mounttest.Tmpfs(t, "4m")
 	mustClose(t, mustOpen(t, path))
-	disktest.Remount(t, path, "", syscall.MS_RDONLY)
+	mounttest.Remount(t, path, "", syscall.MS_RDONLY)
 	_, err := Open(path, "a")
 	wantFault(t, err, path, syscall.EROFS)
 }
