@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
@@ -38,6 +39,7 @@ func TestFRRRoutesByLinkLocalAddresses(t *testing.T) {
 	for _, name := range []string{"eth1", "eth2"} {
 		desired.Peers = append(desired.Peers, bgp.Peer{
 			Name: name, Address: neighbour(t, name), RemoteASN: frrtest.ASN,
+			Restart: bgp.GracefulRestart{RestartTime: 5 * time.Minute}, // longer than this test may take to look and to come back
 		})
 	}
 	start := func() *Speaker {
