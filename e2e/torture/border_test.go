@@ -35,6 +35,7 @@ type view struct {
 	ecmp       []birdtest.Entry
 	lastResort map[netip.Prefix]bool // whose best path is one that ranks last: of who believes himself cut off, or of the dead
 	bound      time.Duration         // within which the record has to have wanted what is there
+	forgot     bool                  // it lost all paths, and nobody has said since that it has all again
 }
 
 // border watches the switch.
@@ -44,6 +45,7 @@ type border struct {
 
 	mu     sync.Mutex
 	before time.Duration // the end of the last look
+	forgot bool
 	views  []view
 	looks  int
 }
@@ -54,9 +56,22 @@ func (b *border) hear(l birdtest.Look) {
 	v := view{begin: b.before, end: now, ecmp: l.ECMP(), lastResort: lastResorts(l.Routes), bound: b.bound()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	v.forgot = b.forgot
 	b.before = now
 	b.looks++
 	b.views = append(b.views, v)
+}
+
+// forgets says that the switch has no paths but those that it is told from now on. Who is to tell it may be down, or stand still.
+func (b *border) forgets() { b.set(true) }
+
+// knows says that it has all of them again.
+func (b *border) knows() { b.set(false) }
+
+func (b *border) set(forgot bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forgot = forgot
 }
 
 // lastResorts are prefixes whose best path is demoted or kept of somebody who was lost for long.
@@ -89,7 +104,7 @@ func judgeBorder(views []view, l *ledger, always []netip.Prefix) (wrong []string
 	}
 	for _, v := range views {
 		for _, p := range always {
-			if !slices.ContainsFunc(v.ecmp, func(e birdtest.Entry) bool { return e.Prefix == p }) {
+			if !v.forgot && !slices.ContainsFunc(v.ecmp, func(e birdtest.Entry) bool { return e.Prefix == p }) {
 				tell("none "+p.String(), fmt.Sprintf("at %v of the pace the switch had no way to %s", v.end, p))
 			}
 		}

@@ -58,6 +58,7 @@ func TestTheSwitchIsJudged(t *testing.T) {
 		at    time.Duration
 		hops  []netip.Addr
 		last  bool
+		lost  bool
 		wrong int
 	}{
 		"as-wanted":                {at: 50, hops: []netip.Addr{n1}},
@@ -67,9 +68,10 @@ func TestTheSwitchIsJudged(t *testing.T) {
 		"never-wanted":             {at: 50, hops: []netip.Addr{n1, n3}, wrong: 1},
 		"last-resort":              {at: 130, hops: []netip.Addr{n1}, last: true},
 		"none":                     {at: 50, wrong: 1},
+		"none-after-a-restart":     {at: 50, lost: true},
 		"where-the-record-is-dark": {at: 250, hops: []netip.Addr{n3}},
 	} {
-		v := view{begin: test.at * tick, end: test.at*tick + tick/2, bound: 10 * tick, lastResort: map[netip.Prefix]bool{p: test.last}}
+		v := view{begin: test.at * tick, end: test.at*tick + tick/2, bound: 10 * tick, lastResort: map[netip.Prefix]bool{p: test.last}, forgot: test.lost}
 		if test.hops != nil {
 			v.ecmp = []birdtest.Entry{{Prefix: p, NextHops: test.hops}}
 		}

@@ -41,6 +41,7 @@ type kind struct {
 var kinds = []kind{
 	killed, blackout, rebooted, spoken, stopped, stutters,
 	cutOff, deaf, parted, flapping, lossy,
+	switched,
 	full, flipped, old, replaced,
 	transferred, transferredTwice, snapshotted, grown, shrunk, recovered, restored,
 }

@@ -179,6 +179,7 @@ func (r *run) switchIsRight(healed time.Duration) {
 		}
 		return nil
 	})
+	r.border.knows()
 }
 
 // judge tells what was wrong in a round, and ends the test if anything was, now or before.

@@ -60,6 +60,7 @@ type run struct {
 	after       []func()     // what waits for the end of a round
 	faults      int          // that have begun and are not over
 	calm        []calm       // in which there were none, by the clock of the history
+	off         int          // how many faults have the switch off
 	transferred bool         // an operator handed leadership on in this round
 	standing    atomic.Int64 // until when, by the pace, a member that stood still counts
 }
