@@ -47,7 +47,7 @@ type peerSeen struct {
 	at      time.Time // when the newest message that it answered was sent: from when on it surely followed us
 	took    time.Time // when it answered last to what is no heartbeat
 	term    uint64    // of our leadership when it answered
-	lastLog uint64    // its newest index, once matched
+	lastLog uint64    // the newest entry that it acknowledged, once matched
 	matched bool      // its log is known to be a prefix of ours
 }
 
@@ -241,9 +241,6 @@ func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, a
 	if index, ok := holdsOurs(args, resp); ok {
 		p.matched = true
 		p.lastLog = max(p.lastLog, index)
-	}
-	if before.matched {
-		p.lastLog = max(p.lastLog, resp.LastLog)
 	}
 	if o.next != nil {
 		close(o.next)
