@@ -3,16 +3,14 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
-
-	"fairlead.io/fairlead/cluster/store"
 )
 
 // adapter is the raft.BatchingFSM over a Machine. The library calls it from one goroutine; Backup and readers of the
@@ -24,14 +22,18 @@ type adapter struct {
 	newMachine func() Machine // for a backup that is restored
 	replacing  func()         // before one takes the place of the record
 
+	currentTerm func() uint64 // of this member
+
 	mu            sync.Mutex
 	machine       Machine
 	staging       *staging           // a backup that is being restored, nil for none
+	loading       *loading           // a snapshot that is being read, nil for none
 	applied, term uint64             // of the newest command or configuration applied, or of the snapshot restored
 	configuration raft.Configuration // the newest committed one
 	configuredAt  uint64             // its index
 	belonged      bool               // this server was part of a committed one
 	broken        error              // why nothing can be applied any more
+	ending        bool               // nothing more is begun
 
 	committed atomic.Pointer[raft.Configuration] // configuration, for those who cannot wait while entries are applied
 }
@@ -46,6 +48,13 @@ func (a *adapter) Apply(l *raft.Log) any { return a.ApplyBatch([]*raft.Log{l})[0
 func (a *adapter) ApplyBatch(logs []*raft.Log) []any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.laterLocked(logs) {
+		return make([]any, len(logs)) // nobody asked this member for them
+	}
+	return a.batchLocked(logs)
+}
+
+func (a *adapter) batchLocked(logs []*raft.Log) []any {
 	answers := make([]any, 0, len(logs))
 	for len(logs) > len(answers) && a.broken == nil {
 		answers = append(answers, a.applyLocked(logs[len(answers):])...)
@@ -106,46 +115,6 @@ func (a *adapter) breakLocked(in string, value any) {
 	a.fail(a.broken)
 }
 
-// Restore replaces the state by a snapshot's, for the library. When it cannot, this member ends; the library is told
-// nothing of it, because on a leader it would panic and take the process along. A broken adapter applies nothing more.
-func (a *adapter) Restore(r io.ReadCloser) error {
-	if w, ok := r.(raft.ReadCloserWrapper); ok {
-		r = w.WrappedReadCloser()
-	}
-	snapshot, ok := r.(*store.Snapshot)
-	if !ok {
-		return fmt.Errorf("restore snapshot: it comes from %T, not from a guarded store", r)
-	}
-	if err := a.load(snapshot); err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.broken == nil {
-			a.broken = err
-			a.fail(err)
-		}
-	}
-	return nil
-}
-
-// load replaces the state by a snapshot's.
-func (a *adapter) load(s *store.Snapshot) (err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	defer a.changed()
-	defer func() {
-		if v := recover(); v != nil {
-			a.breakLocked("restore snapshot "+s.Meta.ID, v)
-			err = a.broken
-		}
-	}()
-	a.unstageLocked() // no snapshot is taken while there is something: what this one has came later
-	if err := a.machine.Restore(s); err != nil {
-		return fmt.Errorf("restore snapshot %s: %w", s.Meta.ID, err)
-	}
-	a.positionLocked(s.Meta)
-	return nil
-}
-
 func (a *adapter) positionLocked(meta *raft.SnapshotMeta) {
 	a.applied, a.term = meta.Index, meta.Term
 	a.configureLocked(meta.Configuration, meta.ConfigurationIndex)
@@ -159,10 +128,13 @@ func (a *adapter) configureLocked(c raft.Configuration, index uint64) {
 
 // Snapshot freezes the state; Persist writes it later, beside further applies.
 //
-// While a backup is brought there is none: the log would begin in the middle of that.
+// While a backup is brought there is none: the log would begin in the middle of that. While a snapshot is read there is one already.
 func (a *adapter) Snapshot() (raft.FSMSnapshot, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.loading != nil {
+		return nil, errLoading
+	}
 	if a.staging != nil {
 		return nil, errStaging
 	}
@@ -193,7 +165,10 @@ func (a *adapter) brought(term uint64) *staging {
 }
 
 // freeze gives the state and the position that it is the state of.
-func (a *adapter) freeze() (frozen Frozen, index, term uint64, err error) {
+func (a *adapter) freeze(ctx context.Context) (frozen Frozen, index, term uint64, err error) {
+	if err := a.loaded(ctx); err != nil {
+		return nil, 0, 0, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.broken != nil {

@@ -133,12 +133,15 @@ func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *ra
 	return o.Transport.RequestVote(id, to, addressed(args, id), resp)
 }
 
-// RequestPreVote asks whether a vote would be given.
+// RequestPreVote asks whether a vote would be given, unless this member has no record to lead with.
 func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest,
 	resp *raft.RequestPreVoteResponse,
 ) error {
 	if err := o.closed(); err != nil {
 		return err
+	}
+	if o.reads() {
+		return errLoading
 	}
 	return o.Transport.RequestPreVote(id, to, addressed(args, id), resp)
 }

@@ -42,7 +42,7 @@ func (n *Node) Backup(ctx context.Context, w io.Writer) (BackupHeader, error) {
 			return BackupHeader{}, fmt.Errorf("backup: %w", err)
 		}
 	}
-	frozen, index, term, err := n.fsm.freeze()
+	frozen, index, term, err := n.fsm.freeze(ctx)
 	if err != nil {
 		return BackupHeader{}, fmt.Errorf("backup: %w", err)
 	}

@@ -114,7 +114,7 @@ func (n *Node) runTerm(ctx context.Context, term uint64) {
 
 // openTerm waits until everything that earlier leaders committed is applied here, then commits the opening.
 func (n *Node) openTerm(ctx context.Context) error {
-	if err := n.await(ctx, barrier(n.raft)); err != nil {
+	if err := n.awaitBarrier(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
 	if n.o.Opening == nil {
@@ -166,7 +166,13 @@ type asked func() raft.Future
 
 func (a asked) Error() error { return a().Error() }
 
-func barrier(r *raft.Raft) asked { return func() raft.Future { return r.Barrier(0) } }
+// awaitBarrier waits until everything committed before the call is applied here. To the library a snapshot is applied that is still being read.
+func (n *Node) awaitBarrier(ctx context.Context) error {
+	if err := n.await(ctx, asked(func() raft.Future { return n.raft.Barrier(0) })); err != nil {
+		return err
+	}
+	return n.fsm.loaded(ctx)
+}
 
 // VerifyLeader returns once a majority of the voters followed this leader at a moment after the call began.
 //
@@ -228,7 +234,7 @@ func (n *Node) verify(ctx context.Context, what string, without raft.ServerID, h
 // Errors: ErrNotLeader, ctx's.
 func (n *Node) Barrier(ctx context.Context) error {
 	defer n.touch() // the machine does not see a barrier
-	return n.leaderError("barrier", n.await(ctx, barrier(n.raft)))
+	return n.leaderError("barrier", n.awaitBarrier(ctx))
 }
 
 // leaderError gives the library's errors of lost leadership one identity.

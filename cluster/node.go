@@ -87,9 +87,10 @@ func Open(o Options) (*Node, error) {
 	n.transfers.failed = map[raft.ServerID]time.Time{}
 	n.stores = n.guard.Checked()
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
-	n.fsm = &adapter{self: n.id, machine: o.Machine, newMachine: o.NewMachine, fail: n.fail, changed: n.touch, replacing: n.beginAnew}
+	n.fsm = &adapter{self: n.id, machine: o.Machine, newMachine: o.NewMachine, fail: n.fail, changed: n.touch, replacing: n.beginAnew, currentTerm: func() uint64 { return n.raft.CurrentTerm() }}
 	n.seen = newObserver(o.Transport, n.id, n.touch)
 	n.seen.regressed = n.expel
+	n.seen.reads = func() bool { _, ok := n.fsm.reads(); return ok }
 	if err := n.check(); err != nil {
 		return nil, err
 	}
@@ -176,10 +177,12 @@ func (n *Node) Run(ctx context.Context) error {
 	cancel()
 	n.queue.stop()
 	n.seen.reach.release() // the library waits for what it has under way
+	n.fsm.stop()
 	if err := n.stopLibrary(); err != nil {
 		n.fail(err)
 	}
 	close(n.stopped)
+	n.fsm.stopped()
 	n.fsm.giveUp()
 	running.Wait()
 	n.queue.abandon()

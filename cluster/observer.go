@@ -28,6 +28,8 @@ type observer struct {
 	library atomic.Pointer[raft.Raft] // once it runs
 	// snapshot gives the last entry of our newest snapshot, 0 for none.
 	snapshot func() (index, term uint64)
+	// reads tells whether this member is reading a snapshot, and has no record to lead with.
+	reads func() bool
 	// regressed is told of a follower that lost what it had.
 	regressed func(id raft.ServerID, had, has uint64)
 
@@ -53,7 +55,7 @@ type peerSeen struct {
 
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
-		Transport: t, self: self, changed: changed, snapshot: func() (index, term uint64) { return 0, 0 },
+		Transport: t, self: self, changed: changed, snapshot: func() (index, term uint64) { return 0, 0 }, reads: func() bool { return false },
 		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, reach: newReach(),
 	}
 }
@@ -95,6 +97,11 @@ func (o *observer) handOver(rpc raft.RPC) bool {
 			answer := have(rpc, m)
 			rpc.RespChan <- answer
 			o.heardFrom(asked, answer)
+			return true
+		}
+	case *raft.TimeoutNowRequest:
+		if o.reads() {
+			refuse(rpc, errLoading)
 			return true
 		}
 	}

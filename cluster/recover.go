@@ -89,6 +89,16 @@ type recovery struct {
 	lastTerm uint64
 }
 
+// Restore is called once, and what is behind the snapshot is applied at once. The library would take an older one if it heard of an error.
+func (r *recovery) Restore(in io.ReadCloser) error {
+	snapshot, err := snapshotOf(in)
+	if err != nil {
+		return err
+	}
+	r.broken = r.load(snapshot)
+	return nil
+}
+
 // Snapshot is called once, after everything was applied.
 func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
 	if r.broken != nil {

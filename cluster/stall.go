@@ -31,11 +31,12 @@ func (n *Node) stallWithin() time.Duration { return max(stallWithin, 3*n.o.Tunin
 type progress struct {
 	commit, applied uint64
 	held            uint64 // by followers, as far as is known
-	sent            uint64 // of snapshots, in bytes
+	sent, read      uint64 // of snapshots, in bytes
 }
 
 func (n *Node) progress(term uint64) progress {
-	return progress{n.raft.CommitIndex(), n.fsm.position(), n.seen.held(term), n.seen.sending.bytes()}
+	read, _ := n.fsm.reads()
+	return progress{n.raft.CommitIndex(), n.fsm.position(), n.seen.held(term), n.seen.sending.bytes(), read}
 }
 
 // watchTerm ends this member when it leads in a term that does not open, or in which nothing is committed of what was asked: whatever the
@@ -84,7 +85,7 @@ func (n *Node) watchTerm(ctx context.Context, term uint64) {
 
 // probe returns once something was committed that this leader was asked for.
 func (n *Node) probe(ctx context.Context) {
-	for n.await(ctx, barrier(n.raft)) != nil {
+	for n.awaitBarrier(ctx) != nil {
 		select {
 		case <-ctx.Done():
 			return

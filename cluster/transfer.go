@@ -117,7 +117,7 @@ func (n *Node) took(ctx context.Context, id raft.ServerID) time.Time {
 		}
 		if !asked {
 			asked = true
-			_ = n.await(ctx, barrier(n.raft)) // if it comes to nothing, so does the wait
+			_ = n.awaitBarrier(ctx) // if it comes to nothing, so does the wait
 			continue
 		}
 		select {

@@ -45,6 +45,13 @@ type Snapshot struct {
 	Meta *raft.SnapshotMeta
 }
 
+// Keep gives the snapshot to be read for longer than whoever opened it waits: closing s does nothing any more, closing what Keep gives does.
+func (s *Snapshot) Keep() *Snapshot {
+	kept := &Snapshot{ReadCloser: s.ReadCloser, Meta: s.Meta}
+	s.ReadCloser = io.NopCloser(s.ReadCloser)
+	return kept
+}
+
 // guardedSink ends the member when a snapshot cannot be written to its end. Cancel is no failure.
 type guardedSink struct {
 	raft.SnapshotSink
