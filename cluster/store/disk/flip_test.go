@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,5 +231,38 @@ func TestWhatCannotBeReadIsNotToldAsDamaged(t *testing.T) {
 		if !errors.As(err, &fault) || errors.Is(err, store.ErrCorrupt) || fault.Remedy == store.RemedyReplace {
 			t.Errorf("%s: told as %v", file, err)
 		}
+	}
+}
+
+// A log is read as memory. What the disk does not give of it ends in a fault of that, as what is damaged does: the one may well be sound.
+func TestWhatCannotBeReadOfTheLogIsNotToldAsDamaged(t *testing.T) {
+	t.Parallel()
+	unread := t.TempDir() // reading it gives EISDIR
+	path, _ := furnish(t)
+	for where, damaged := range map[string]bool{unread: false, filepath.Join(path, logFile): true} {
+		for what, fault := range map[string]func(){
+			"a fault of memory":   func() { _ = *(*int)(nil) },
+			"a page that is wild": func() { _ = []int{}[len(where)] },
+			"bbolt's own":         func() { panic("page 7 already freed") },
+		} {
+			err := (&logStore{path: where}).guarded(func() error {
+				fault()
+				return nil
+			})
+			wantFault(t, err, where, nil)
+			var told *store.Error
+			if errors.As(err, &told); errors.Is(err, store.ErrCorrupt) != damaged || (told.Remedy == store.RemedyReplace) != damaged {
+				t.Errorf("%s, damaged %v: told as %v", what, damaged, err)
+			}
+		}
+	}
+	if err := os.Remove(filepath.Join(path, logFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(path, logFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readAll(path); !store.Unread(err) || errors.Is(err, store.ErrCorrupt) || strings.Contains(err.Error(), store.RemedyReplace) {
+		t.Errorf("at a start: told as %v", err)
 	}
 }

@@ -53,6 +53,22 @@ func wantFault(t *testing.T, err error, folder string, cause error) {
 	if cause != nil && !errors.Is(err, cause) {
 		t.Fatalf("want %v, got %v", cause, err)
 	}
+	wantPlain(t, err)
+}
+
+// wantPlain wants one line for people, which says what to do once and nothing of this program's memory.
+func wantPlain(t *testing.T, err error) {
+	t.Helper()
+	var fault *store.Error
+	text := err.Error()
+	if !errors.As(err, &fault) || strings.Count(text, fault.Remedy) != 1 || strings.ContainsAny(text, "\n") {
+		t.Errorf("not one line with one remedy: %q", text)
+	}
+	for _, ours := range []string{"runtime error", "nil pointer", "fault address", "goroutine", "out of range"} {
+		if strings.Contains(text, ours) {
+			t.Errorf("%q tells of a fault of ours: %q", ours, text)
+		}
+	}
 }
 
 // A process may end at any moment: the folder of snapshots is never open to others, also not until its mode is set.
@@ -357,6 +373,7 @@ func TestEveryDamagedPageIsSurvived(t *testing.T) {
 			}
 			if err := check(path); err != nil {
 				noticed++
+				wantPlain(t, err)
 			}
 		}
 	}

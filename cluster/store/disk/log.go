@@ -10,7 +10,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -56,7 +59,7 @@ func boltOptions(readOnly bool) *bbolt.Options {
 func openLog(path string) (Log, error) {
 	live, err := walk(path)
 	if err != nil {
-		return nil, openError(path, "check the log", store.RemedyReplace, err)
+		return nil, openError(path, "check the log", store.RemedyOf(err), err)
 	}
 	l := &logStore{path: path}
 	if err := l.guarded(func() error { return shrink(path, live) }); err != nil {
@@ -81,6 +84,9 @@ func createLog(path string) (Log, error) {
 }
 
 func openError(path, op, remedy string, err error) error {
+	if known := (*store.Error)(nil); errors.As(err, &known) {
+		return err
+	}
 	if errors.Is(err, berrors.ErrTimeout) {
 		err, remedy = ErrLocked, remedyLocked
 	}
@@ -94,6 +100,9 @@ func walk(path string) (live int64, err error) {
 	l := &logStore{path: path}
 	err = l.guarded(func() (err error) {
 		if db, err = bbolt.Open(path, 0o600, boltOptions(true)); err != nil {
+			if unread := readThrough(path); store.Unread(unread) { // which bbolt ignores
+				return unread
+			}
 			return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 		}
 		return db.View(func(tx *bbolt.Tx) error {
@@ -128,12 +137,34 @@ func (l *logStore) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
-			err = &store.Error{
-				Path: l.path, Op: "use the log", Remedy: store.RemedyReplace, Err: fmt.Errorf("%w: %v", store.ErrCorrupt, v),
-			}
+			err = l.fault(v)
 		}
 	}()
 	return f()
+}
+
+// fault is what a panic means. bbolt reads the file as memory: what is not there, or makes no sense, is told as a fault of this program's own, such as
+// a nil pointer, and what the system cannot read of a disk, too. That is found out by reading the file as one.
+func (l *logStore) fault(v any) error {
+	cause := fmt.Errorf("%w: %v", store.ErrCorrupt, v) // bbolt's own words
+	if _, ours := v.(runtime.Error); ours {
+		cause = fmt.Errorf("%w: a page of it is missing, or is not what was written", store.ErrCorrupt)
+	}
+	if err := readThrough(l.path); store.Unread(err) {
+		cause = err
+	}
+	return &store.Error{Path: l.path, Op: "use the log", Remedy: store.RemedyOf(cause), Err: cause}
+}
+
+// readThrough reads a file to its end.
+func readThrough(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written to it
+	_, err = io.Copy(io.Discard, file)
+	return err
 }
 
 // Close implements Log.
