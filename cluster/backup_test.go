@@ -235,14 +235,20 @@ func testRecoveringTwiceIsHarmless(t *testing.T) {
 	defer g.stopAll()
 	g.settle()
 	g.stopAll()
-	recoverMember(t, g.members["b"])
-	if out := recoverMember(t, g.members["b"]); len(out.Others) != 0 {
-		t.Fatalf("to be emptied, though not members any more: %v", out.Others)
+	if out := recoverMember(t, g.members["b"]); out.Again {
+		t.Error("the first time was not the first")
+	}
+	if out := recoverMember(t, g.members["b"]); len(out.Others) != 0 || !out.Again {
+		t.Errorf("the second time: %+v", out)
 	}
 	b := g.start("b")
 	mustPropose(t, b, put(50))
 	if !has(b.state, 19) {
 		t.Fatal("a command is lost")
+	}
+	b.stop()
+	if out := recoverMember(t, b); len(out.Others) != 0 || out.Again {
+		t.Errorf("after the folder was used: %+v", out)
 	}
 }
 

@@ -35,6 +35,8 @@ type Recovered struct {
 	// Others were members. Their folders belong to the former life of the group: they must be emptied before those
 	// members join again, and are refused until then.
 	Others []Peer
+	// Again tells that the folder had been recovered, and was not used since: its configuration names no others any more.
+	Again bool
 }
 
 // Recover makes a group of one of a member's folder, after a quorum was lost for good. No process may use the folder.
@@ -56,7 +58,7 @@ func Recover(o RecoverOptions) (Recovered, error) {
 		return Recovered{}, fmt.Errorf("recover %s: the folder holds nothing; choose the member with the newest log", o.Path)
 	}
 	r.last, r.lastTerm = Index(found.Last), found.LastTerm
-	out := Recovered{ServerID: id, Index: r.last + 1}
+	out := Recovered{ServerID: id, Index: r.last + 1, Again: r.recoveredBefore(found)}
 	for _, s := range found.Configuration.Servers {
 		if s.ID != raft.ServerID(id) {
 			out.Others = append(out.Others, Peer{ID: string(s.ID), Name: NameOf(string(s.ID)), Address: string(s.Address)})
@@ -87,6 +89,12 @@ type recovery struct {
 	o        RecoverOptions
 	last     Index
 	lastTerm uint64
+}
+
+// recoveredBefore tells whether a folder is as Recover leaves it: a snapshot with a group of one, and nothing behind. A leader begins with an entry.
+func (r *recovery) recoveredBefore(found store.Found) bool {
+	servers := found.Configuration.Servers
+	return found.Snapshot == found.Last && len(servers) == 1 && servers[0].ID == raft.ServerID(ServerID(r.o.Name, r.o.Instance))
 }
 
 // Restore is called once, and what is behind the snapshot is applied at once. The library would take an older one if it heard of an error.

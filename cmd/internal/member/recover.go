@@ -23,9 +23,10 @@ func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Pee
 	if err := knows(folder); err != nil {
 		return cluster.Recovered{}, err
 	}
-	recovered, err := cluster.Recover(cluster.RecoverOptions{
+	record := fsm.New()
+	done, err := cluster.Recover(cluster.RecoverOptions{
 		Name: c.Name, Instance: folder.Identity().Instance, Address: c.Advertise.Raft,
-		Stores: folder.Stores(), Path: folder.Path(), Machine: newRecord(), NewMachine: newRecord,
+		Stores: folder.Stores(), Path: folder.Path(), Machine: cluster.Record{State: record}, NewMachine: newRecord,
 		Encode: func(ps []cluster.Proposal) ([]byte, error) { return fsm.EncodeEntry(0, ps) }, // NewEpoch names its own
 		Renew:  recovered, Confirm: confirm,
 		Log: log,
@@ -33,5 +34,18 @@ func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Pee
 	if err != nil {
 		return cluster.Recovered{}, err
 	}
-	return recovered, folder.SetRemoved(false)
+	if done.Again {
+		done.Others = formerMembers(record.Read(), c.Name)
+	}
+	return done, folder.SetRemoved(false)
+}
+
+// formerMembers are the members other than one that a record names: a folder that was recovered twice has them nowhere else.
+func formerMembers(v *fsm.View, self string) (others []cluster.Peer) {
+	for _, m := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
+		if m.Name != self {
+			others = append(others, cluster.Peer{ID: string(m.Server), Name: m.Name, Address: m.Raft})
+		}
+	}
+	return others
 }
