@@ -31,6 +31,8 @@ type access struct {
 	settled bool
 	// newcomers: members may call that are no servers of the group: not yet, or no more.
 	newcomers bool
+	// record: the answer comes from the record, or hangs on it; a member that has none yet has no answer.
+	record bool
 	// within bounds a call from the first byte to the last; 0 for streams, which end when they are done.
 	within time.Duration
 	// changes is what a call counts in its caller's budget of changes; 0 for one that comes to no log.
@@ -64,6 +66,8 @@ func accessTable() map[string]access {
 	agents := []pki.Role{pki.Agent, pki.Host}
 	look := access{roles: looking, within: quickly, maxMessage: smallMessage}
 	change := access{roles: operating, within: changing, changes: 1, maxMessage: smallMessage}
+	read, write := look, change
+	read.record, write.record = true, true
 	return map[string]access{
 		fairleadv1connect.RaftServiceStatusProcedure:   look,
 		fairleadv1connect.RaftServicePeersProcedure:    look,
@@ -80,15 +84,15 @@ func accessTable() map[string]access {
 		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 		fairleadv1connect.JoinServiceLeaveProcedure:   {roles: joining, newcomers: true, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 
-		fairleadv1connect.RecordServiceGetProcedure:          look,
-		fairleadv1connect.RecordServiceDescribeProcedure:     look,
-		fairleadv1connect.RecordServiceWhyProcedure:          {roles: looking, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.RecordServicePlanProcedure:         {roles: looking, within: planning, atOnce: 4, maxMessage: smallMessage},
-		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, maxMessage: smallMessage},
-		fairleadv1connect.RecordServiceReleaseHoldProcedure:  change,
-		fairleadv1connect.RecordServiceAcceptRewindProcedure: change,
-		fairleadv1connect.RecordServiceDrainProcedure:        change,
-		fairleadv1connect.RecordServiceMoveProcedure:         change,
+		fairleadv1connect.RecordServiceGetProcedure:          read,
+		fairleadv1connect.RecordServiceDescribeProcedure:     read,
+		fairleadv1connect.RecordServiceWhyProcedure:          {roles: looking, record: true, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.RecordServicePlanProcedure:         {roles: looking, record: true, within: planning, atOnce: 4, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceWatchProcedure:        {roles: looking, record: true, maxMessage: smallMessage},
+		fairleadv1connect.RecordServiceReleaseHoldProcedure:  write,
+		fairleadv1connect.RecordServiceAcceptRewindProcedure: write,
+		fairleadv1connect.RecordServiceDrainProcedure:        write,
+		fairleadv1connect.RecordServiceMoveProcedure:         write,
 		fairleadv1connect.RecordServiceProposeProcedure: {
 			roles: joining, settled: true, within: changing, maxMessage: largeMessage,
 		},
@@ -101,12 +105,12 @@ func accessTable() map[string]access {
 
 		// Members hand on what they cannot sign.
 		fairleadv1connect.EnrolServiceEnrolProcedure:       {roles: []pki.Role{Nobody, pki.Member}, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: agents, own: ownNode, within: quickly, changes: 1, maxMessage: tinyMessage},
+		fairleadv1connect.EnrolServiceRenewProcedure:       {roles: agents, record: true, own: ownNode, within: quickly, changes: 1, maxMessage: tinyMessage},
 		fairleadv1connect.EnrolServiceRenewMemberProcedure: {roles: joining, own: ownName, within: quickly, maxMessage: tinyMessage},
-		fairleadv1connect.EnrolServiceOfferProcedure:       change,
-		fairleadv1connect.EnrolServiceAdmitHostProcedure:   change,
-		fairleadv1connect.EnrolServiceRemoveHostProcedure:  change,
-		fairleadv1connect.EnrolServiceRevokeProcedure:      change,
+		fairleadv1connect.EnrolServiceOfferProcedure:       write,
+		fairleadv1connect.EnrolServiceAdmitHostProcedure:   write,
+		fairleadv1connect.EnrolServiceRemoveHostProcedure:  write,
+		fairleadv1connect.EnrolServiceRevokeProcedure:      write,
 
 		fairleadv1connect.AgentServiceSyncProcedure:          {roles: agents, own: ownNode, changes: streamChanges, maxMessage: smallMessage},
 		fairleadv1connect.AgentServiceAcknowledgeProcedure:   {roles: agents, own: ownNode, within: changing, changes: 1, maxMessage: smallMessage},

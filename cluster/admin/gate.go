@@ -83,6 +83,9 @@ func (g *gate) refuse(caller Caller, procedure string) *Refusal {
 	if refusal == nil {
 		refusal = rule.admit(caller, procedure)
 	}
+	if refusal == nil && rule.record {
+		refusal = g.standing.starting(procedure)
+	}
 	return refusal
 }
 

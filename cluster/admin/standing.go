@@ -10,12 +10,14 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 )
 
-// Standing is what the group says of those who call. Both are asked for each call, and must be quick.
+// Standing is what the group says of those who call, and of who answers. All of it is asked for each call, and must be quick.
 type Standing struct {
 	// Revoked tells whose certificates are good no more; optional: nobody's.
 	Revoked pki.Revoked
 	// Serves tells whether a member is a server of the newest committed configuration; optional: each is.
 	Serves func(member string) bool
+	// Starting tells whether this member has read no record of a group yet; optional: it has.
+	Starting func() bool
 }
 
 // fault is what is wrong with a caller, whatever it calls; nil for nothing. A call that a member hands on is one of both.
@@ -51,6 +53,17 @@ func (s Standing) serving(c Caller, procedure string) *Refusal {
 	return &Refusal{
 		Code: Forbidden, What: "call " + procedure + " as " + id.String(), Why: "the group's configuration names no server of that member",
 		Remedy: "`fairlead raft status` lists them; one that an operator removed comes back by `fairlead raft add`",
+	}
+}
+
+// starting refuses what a member could only answer from a record that it does not have yet; nil once it has.
+func (s Standing) starting(procedure string) *Refusal {
+	if s.Starting == nil || !s.Starting() {
+		return nil
+	}
+	return &Refusal{
+		Code: NotReady, What: "call " + procedure, Why: "this member is starting and has not read the group's record yet",
+		Remedy: "try again in some seconds, or ask another member; `fairlead raft status` shows how far it is",
 	}
 }
 

@@ -5,6 +5,7 @@ package admin
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,5 +185,46 @@ func TestSignaturesTellWhoReallyAsked(t *testing.T) {
 		if got := c.Signature(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// A member that has no record yet says so to whoever asks for what is in it, or has it changed: it would tell of an empty cluster, or of a format
+// that is too old. What a group needs to come about, and what asks how its members are, is answered all the same.
+func TestAMemberThatIsStartingSaysSo(t *testing.T) {
+	t.Parallel()
+	var starting atomic.Bool
+	starting.Store(true)
+	standing := standingOf()
+	standing.Starting = starting.Load
+	g := &gate{table: accessTable(), standing: standing, now: time.Now}
+	waits := 0
+	for procedure, rule := range accessTable() {
+		asked := false // of a record, by people or agents
+		switch service, _, _ := strings.Cut(strings.TrimPrefix(procedure, "/fairlead.v1."), "/"); service {
+		case "RecordService", "EnrolService":
+			asked = !slices.Contains(rule.roles, Nobody) && !slices.Equal(rule.roles, []pki.Role{pki.Member})
+		}
+		for _, role := range rule.roles {
+			caller := Caller{Identity: pki.Identity{Role: role, Name: "x"}, Membership: pki.Membership{Group: "g1", Epoch: 1}}
+			starting.Store(false)
+			if refusal := g.refuse(caller, procedure); refusal != nil {
+				t.Errorf("%s by %s, of a member that has its record: %v", procedure, role, refusal)
+			}
+			starting.Store(true)
+			refusal := g.refuse(caller, procedure)
+			if refused := refusal != nil; refused != asked {
+				t.Errorf("%s by %s: %v", procedure, role, refusal)
+				continue
+			}
+			if refusal != nil {
+				waits++
+				if !errors.Is(refusal, NotReady) || !strings.Contains(refusal.Error(), "is starting") || !strings.Contains(refusal.Error(), "try again") {
+					t.Errorf("%s by %s: %v", procedure, role, refusal)
+				}
+			}
+		}
+	}
+	if waits == 0 {
+		t.Error("nothing waits for the record")
 	}
 }

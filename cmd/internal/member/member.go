@@ -224,6 +224,13 @@ func (m *Member) opening() []cluster.Proposal {
 // Record is this member's copy, for those in the same process who show it.
 func (m *Member) Record() *fsm.State { return m.state }
 
+// starting tells whether this member has read no record of a group yet. One that has no snapshot reads nothing before a leader tells it what is
+// committed.
+func (m *Member) starting() bool {
+	id, _, _ := m.state.Identity()
+	return id == ""
+}
+
 // Name is the member's name.
 func (m *Member) Name() string { return m.config.Name }
 

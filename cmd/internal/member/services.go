@@ -37,7 +37,7 @@ func (m *Member) openServices() (err error) {
 	m.node.WhileLeader(m.work.lead)
 	m.server, err = admin.NewServer(admin.ServerOptions{
 		Endpoint: m.network.Endpoint, Members: m.config.MemberAddresses(), Log: m.log, Metrics: m.registry, Now: time.Now,
-		Standing: admin.Standing{Revoked: enrol.Revocations{Record: m.state}.Why, Serves: m.node.Serves},
+		Standing: admin.Standing{Revoked: enrol.Revocations{Record: m.state}.Why, Serves: m.node.Serves, Starting: m.starting},
 	})
 	if err != nil {
 		return err
