@@ -166,15 +166,17 @@ func (a *adapter) brought(term uint64) *staging {
 
 // freeze gives the state and the position that it is the state of.
 func (a *adapter) freeze(ctx context.Context) (frozen Frozen, index, term uint64, err error) {
-	if err := a.loaded(ctx); err != nil {
-		return nil, 0, 0, err
+	for {
+		if err := a.loaded(ctx); err != nil {
+			return nil, 0, 0, err
+		}
+		a.mu.Lock()
+		if a.loading == nil {
+			defer a.mu.Unlock()
+			return a.machine.Freeze(), a.applied, a.term, a.broken
+		}
+		a.mu.Unlock() // there is another one already
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.broken != nil {
-		return nil, 0, 0, a.broken
-	}
-	return a.machine.Freeze(), a.applied, a.term, nil
 }
 
 // position tells how far this member applied.

@@ -79,7 +79,7 @@ func (l *loading) put(logs []*raft.Log) bool {
 	return true
 }
 
-// take takes some entries out again, none if there are none left.
+// take takes some entries out again.
 func (l *loading) take() []*raft.Log {
 	logs := l.waiting[:min(len(l.waiting), catchUpEntries)]
 	l.waiting = l.waiting[len(logs):]
@@ -175,14 +175,11 @@ func (a *adapter) read(l, former *loading) {
 		return
 	}
 	a.positionLocked(l.snapshot.Meta)
-	for a.loading == l && a.broken == nil {
-		logs := l.take()
-		if len(logs) == 0 {
-			return
+	for a.loading == l && a.broken == nil && len(l.waiting) > 0 {
+		if a.batchLocked(l.take()); len(l.waiting) > 0 {
+			a.mu.Unlock() // who asks how far this is shall not wait for all of it
+			a.mu.Lock()
 		}
-		a.batchLocked(logs)
-		a.mu.Unlock() // who asks how far this is shall not wait for all of it
-		a.mu.Lock()
 	}
 }
 
