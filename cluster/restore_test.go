@@ -90,6 +90,7 @@ func disturbRestore(t *testing.T, at moment, leads, kill bool) {
 	g, file, listen := backUpTelling(t)
 	defer g.stopAll()
 	var victim *member
+	var hit atomic.Pointer[member] // maybe that of an earlier attempt
 	var err error
 	struck, once := make(chan struct{}), sync.Once{}
 	isStruck := func() bool {
@@ -118,7 +119,10 @@ func disturbRestore(t *testing.T, at moment, leads, kill bool) {
 			if own.Add(-1) >= 0 || isStruck() {
 				return
 			}
-			once.Do(func() { close(struck) })
+			once.Do(func() {
+				hit.Store(who)
+				close(struck)
+			})
 			if kill {
 				who.cancel()
 			} else {
@@ -139,6 +143,7 @@ func disturbRestore(t *testing.T, at moment, leads, kill bool) {
 	if !isStruck() {
 		return
 	}
+	victim = hit.Load()
 	testkit.Until(t, "those who are left have a leader", func() bool { return !kill || g.running(victim.name) == nil })
 	for i := 30; i < 35; i++ {
 		mustPropose(t, g.leader(), put(i))
