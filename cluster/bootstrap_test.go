@@ -120,10 +120,7 @@ func TestFounderThatLostItsFolderJoinsWhileAnotherMemberIsOff(t *testing.T) {
 	for _, off := range []string{"b", "e"} {
 		runInBubble(t, off, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c", "d", "e")
-			g.startAll()
-			defer g.stopAll()
-			mustPropose(t, g.leader(), put(1))
-			g.settle()
+			g.begin(1)
 			g.members[off].stop()
 			g.members["a"].stop()
 			g.members["a"].wipe()
@@ -174,10 +171,7 @@ func testFoundingThatWasCutOffAfterItsEntryGoesOn(t *testing.T) {
 	if err := raft.BootstrapCluster(o.raftConfig(nil), s.Log, s.Stable, s.Snapshots, wire, c); err != nil {
 		t.Fatal(err)
 	}
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 }
 
 func TestMemberThatHoldsAnythingSaysSoWhateverTheToken(t *testing.T) {

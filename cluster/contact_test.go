@@ -102,10 +102,7 @@ func TestCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
 
 func testCommitIndexIsTheLeadersNotTheLogs(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	m := g.followers()[0]
 	m.stop()
 	for i := range 300 {

@@ -199,6 +199,15 @@ func (g *group) startAll() {
 	}
 }
 
+// begin starts every member, until the test ends, and has all of them apply policy i.
+func (g *group) begin(i int) {
+	g.t.Helper()
+	g.startAll()
+	g.t.Cleanup(g.stopAll)
+	mustPropose(g.t, g.leader(), put(i))
+	g.settle()
+}
+
 func (g *group) stopAll() {
 	for _, name := range g.names() {
 		g.members[name].stop()

@@ -31,10 +31,7 @@ func TestWhoAnswersAndTakesNothingIsBehind(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
 			wires := g.hang()
-			g.startAll()
-			defer g.stopAll()
-			mustPropose(t, g.leader(), put(0))
-			g.settle()
+			g.begin(0)
 			leader, deaf, good := g.leader(), g.followers()[0], g.followers()[1]
 			wires[leader.name].deafen(deaf.name, true)
 			defer wires[leader.name].deafen(deaf.name, false)
@@ -77,10 +74,7 @@ func TestWhoNeverAcknowledgedIsBehind(t *testing.T) {
 func testWhoNeverAcknowledgedIsBehind(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	wires := g.hang()
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	former, deaf := g.leader(), g.followers()[0]
 	next := g.followers()[1]
 	wires[next.name].deafen(deaf.name, true)

@@ -51,9 +51,7 @@ func readingGroup(t *testing.T) (g *group, reader *member, end func()) {
 		until[name] = new(atomic.Pointer[chan struct{}])
 	}
 	g.change = func(m *member, o *Options) { o.Machine = slowToRead{Record{m.state}, until[m.name]} }
-	g.startAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	reader = g.followers()[0]
 	reader.stop()
 	for i := 1; i < 10; i++ {
@@ -66,10 +64,7 @@ func readingGroup(t *testing.T) (g *group, reader *member, end func()) {
 	read := make(chan struct{})
 	until[reader.name].Store(&read)
 	end = sync.OnceFunc(func() { close(read) })
-	t.Cleanup(func() {
-		end()
-		g.stopAll()
-	})
+	t.Cleanup(end)
 	g.start(reader.name)
 	testkit.Until(t, "it reads a snapshot", func() bool { return reading(reader) })
 	return g, reader, end

@@ -374,10 +374,7 @@ func TestLeadershipIsNotHandedToTheDead(t *testing.T) {
 func testLeadershipIsNotHandedToTheDead(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 300 * time.Millisecond // a busy machine must not move the leadership by itself
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	dead := g.followers()[0]
 	dead.stop()
 	leader := g.leader()
@@ -396,10 +393,7 @@ func TestOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
 func testOfEvenVotersTheOneHeardLastLeads(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 2 * time.Second // so that the dead one's answers count for long
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	leader, others := g.leader(), g.followers()
 	others[0].stop()
 	at := time.Now()
@@ -433,10 +427,7 @@ func TestRolledBackMemberIsExpelledAndEnds(t *testing.T) {
 
 func testRolledBackMemberIsExpelledAndEnds(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	victim := g.followers()[0]
 	victim.stop()
 	old := copyDisk(t, victim.disk)

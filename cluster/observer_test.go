@@ -28,10 +28,7 @@ func (*beaten) Consumer() <-chan raft.RPC              { return nil }
 func TestHeartbeatsThatChangeTheTermWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, "a", "b", "c")
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	follower := g.followers()[0].node
 	for _, c := range []struct {
 		name   string

@@ -131,10 +131,7 @@ func testARefusalWithMoreOnTheWayStopsNoReplication(t *testing.T) {
 		wires[m.name] = &hasty{Transport: o.Transport}
 		o.Transport = wires[m.name]
 	}
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	leader := g.leader()
 	defer wires[leader.name].letGo() // a leader that waits for a pipeline does not end
 	for i := range 20 {

@@ -146,10 +146,7 @@ func TestATransferThatCameToNothingIsNotTriedAgainAtOnce(t *testing.T) {
 func testATransferThatCameToNothingIsNotTriedAgainAtOnce(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	wires := g.hang()
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	former := g.leader()
 	second := g.twice(wires[former.name], former, g.followers()[0], func(leader, to *member) error {
 		return leader.node.Transfer(t.Context(), string(to.node.id))
@@ -206,10 +203,7 @@ func TestALeaderThatCommitsNothingEnds(t *testing.T) {
 	runInBubble(t, "an open term", func(t *testing.T) {
 		g := newGroup(t, "a", "b", "c")
 		wires := g.hang()
-		g.startAll()
-		defer g.stopAll()
-		mustPropose(t, g.leader(), put(0))
-		g.settle()
+		g.begin(0)
 		leader, others := g.leader(), g.followers()
 		deafen := func(deaf bool) {
 			for _, f := range others {
@@ -283,15 +277,8 @@ func TestAMemberWhoseDiskHangsEnds(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
 		runInBubble(t, who, func(t *testing.T) {
 			g := newGroup(t, "a", "b", "c")
-			until := map[string]*atomic.Pointer[chan struct{}]{}
-			g.change = func(m *member, o *Options) {
-				until[m.name] = new(atomic.Pointer[chan struct{}])
-				o.Stores.Log = &standing{m.disk.entries, until[m.name]}
-			}
-			g.startAll()
-			defer g.stopAll()
-			mustPropose(t, g.leader(), put(0))
-			g.settle()
+			until := g.stand()
+			g.begin(0)
 			victim, cause := g.leader(), ErrStalled
 			if who == "follower" {
 				victim, cause = g.followers()[0], store.ErrHangs
@@ -317,16 +304,10 @@ func TestAMemberWhoseDiskHangsEnds(t *testing.T) {
 func TestATransferComesBackThoughTheDiskHangs(t *testing.T) {
 	t.Parallel() // and in no bubble, which would wait for what the library leaves behind
 	g := newGroup(t, "a", "b", "c")
-	until := map[string]*atomic.Pointer[chan struct{}]{}
-	g.change = func(m *member, o *Options) {
-		until[m.name] = new(atomic.Pointer[chan struct{}])
-		o.Stores.Log = &standing{m.disk.entries, until[m.name]}
-	}
-	g.startAll()
-	defer g.stopAll()
+	g.tuning.Heartbeat = 2 * time.Second // however busy the machine is
+	until := g.stand()
+	g.begin(0)
 	leader := g.leader()
-	mustPropose(t, leader, put(0))
-	g.settle()
 	to, well := g.followers()[0].node.id, make(chan struct{})
 	defer close(well)
 	until[leader.name].Store(&well)
@@ -345,10 +326,7 @@ func TestALeaderThatIsAskedForNothingLeadsOn(t *testing.T) {
 func testALeaderThatIsAskedForNothingLeadsOn(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	wires := g.hang()
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	leader := g.leader()
 	for _, f := range g.followers() {
 		wires[leader.name].deafen(f.name, true)
@@ -407,10 +385,7 @@ func TestATransferIsTriedAgainInAnIdleGroup(t *testing.T) {
 func testATransferIsTriedAgainInAnIdleGroup(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.change = func(_ *member, o *Options) { o.Transport = &quiet{o.Transport} }
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(0))
-	g.settle()
+	g.begin(0)
 	leader, to := g.leader(), g.followers()[0]
 	time.Sleep(time.Second)
 	end, err := leader.node.transfers.begin(to.node.id, time.Time{})

@@ -125,10 +125,7 @@ func TestNobodyIsExpelledForTheDead(t *testing.T) { inBubble(t, testNobodyIsExpe
 func testNobodyIsExpelledForTheDead(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 500 * time.Millisecond // answers count for long
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	leader, others := g.leader(), g.followers()
 	dead, forgetful := others[0], others[1].node.id
 	deadID := dead.node.id
@@ -158,10 +155,7 @@ func TestNoVoteIsTakenForTheDead(t *testing.T) { inBubble(t, testNoVoteIsTakenFo
 func testNoVoteIsTakenForTheDead(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.tuning.Heartbeat = 500 * time.Millisecond // answers count for long
-	g.startAll()
-	defer g.stopAll()
-	mustPropose(t, g.leader(), put(1))
-	g.settle()
+	g.begin(1)
 	leader, others := g.leader().node, g.followers()
 	id := others[1].node.id
 	others[0].stop()
@@ -199,6 +193,16 @@ func (s *standing) StoreLogs(logs []*raft.Log) error {
 	return s.InmemStore.StoreLogs(logs)
 }
 
+// stand gives every member such a log. It stands until the channel is closed that it is given, if any.
+func (g *group) stand() map[string]*atomic.Pointer[chan struct{}] {
+	until := map[string]*atomic.Pointer[chan struct{}]{}
+	g.change = func(m *member, o *Options) {
+		until[m.name] = new(atomic.Pointer[chan struct{}])
+		o.Stores.Log = &standing{m.disk.entries, until[m.name]}
+	}
+	return until
+}
+
 // While the library's main goroutine stands, as when it writes to a slow disk, heartbeats go on, and so do questions whether this member
 // leads: they end in time, and do not stop the heartbeats.
 func TestALeaderIsVerifiedWhileItsLibraryStands(t *testing.T) {
@@ -207,11 +211,7 @@ func TestALeaderIsVerifiedWhileItsLibraryStands(t *testing.T) {
 
 func testALeaderIsVerifiedWhileItsLibraryStands(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
-	until := map[string]*atomic.Pointer[chan struct{}]{}
-	g.change = func(m *member, o *Options) {
-		until[m.name] = new(atomic.Pointer[chan struct{}])
-		o.Stores.Log = &standing{m.disk.entries, until[m.name]}
-	}
+	until := g.stand()
 	g.startAll()
 	defer g.stopAll()
 	leader := g.leader()
