@@ -4,6 +4,7 @@ package fsm
 
 import (
 	"cmp"
+	"math"
 	"net/netip"
 	"slices"
 )
@@ -25,24 +26,48 @@ const formatClosing uint32 = 2
 // cluster by themselves, and only paths that shall not be there any more count.
 func (r *Route) Lingers(c Closing, node func(NodeID) *Node, settings Settings) (NodeID, bool) {
 	for _, h := range r.NextHops {
-		n := node(h.Node())
-		stopped := n != nil && !n.Acknowledged.Before(c.Since) && !slices.Contains(n.Failed, r.Prefix)
-		if settings.Unsteered {
-			stopped = !h.Withdrawing
-		}
-		if !stopped {
+		if r.stopped(h, node, settings).Before(c.Since) {
 			return h.Node(), true
 		}
 	}
 	return "", false
 }
 
+// stopped is up to where a next hop is known to pass nothing on any more that was given up: zero if that is not known.
+func (r *Route) stopped(h NextHop, node func(NodeID) *Node, settings Settings) Revision {
+	if settings.Unsteered {
+		if h.Withdrawing {
+			return Revision{}
+		}
+		return lastRevision
+	}
+	if n := node(h.Node()); n != nil && !slices.Contains(n.Failed, r.Prefix) {
+		return n.Acknowledged
+	}
+	return Revision{}
+}
+
+// lastRevision is before none.
+var lastRevision = Revision{Epoch: math.MaxUint64, Index: math.MaxUint64}
+
+// allStopped is up to where all next hops of a route have stopped: its nodes are looked at once, however many ports are closing.
+func (tx *txn) allStopped(r *Route) Revision {
+	least := lastRevision
+	for _, h := range r.NextHops {
+		if at := r.stopped(h, tx.node, tx.group().Settings); at.Before(least) {
+			least = at
+		}
+	}
+	return least
+}
+
 // lingering are the closing ports of a route that cannot be given to others yet.
 func (tx *txn) lingering(r *Route) []Closing {
-	return slices.DeleteFunc(slices.Clone(r.Closing), func(c Closing) bool {
-		_, lingers := r.Lingers(c, tx.node, tx.group().Settings)
-		return !lingers
-	})
+	if len(r.Closing) == 0 {
+		return nil
+	}
+	stopped := tx.allStopped(r)
+	return slices.DeleteFunc(slices.Clone(r.Closing), func(c Closing) bool { return !stopped.Before(c.Since) })
 }
 
 func (tx *txn) node(id NodeID) *Node {
@@ -84,8 +109,12 @@ func (tx *txn) portFree(c *Allocate) (Outcome, bool) {
 	if !routed {
 		return Outcome{}, true
 	}
+	if len(r.Closing) == 0 {
+		return Outcome{}, true
+	}
+	stopped := tx.allStopped(r)
 	for _, closing := range r.Closing {
-		if closing.Service == c.Service || !slices.Contains(c.Ports, closing.Port) {
+		if closing.Service == c.Service || !slices.Contains(c.Ports, closing.Port) || !stopped.Before(closing.Since) {
 			continue
 		}
 		if node, lingers := r.Lingers(closing, tx.node, tx.group().Settings); lingers {

@@ -2,7 +2,10 @@
 
 package fsm
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Transition is one step in the life of a record, kept for `describe` and `why`. At is for people: no guard
 // ever compares it.
@@ -89,8 +92,14 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 	}
 }
 
+// maxStep is how long the text of one step may be, in bytes. It is for people, and a record has up to 64 of them.
+const maxStep = 2 << 10
+
 // step extends a trail by what the current command did.
 func (tx *txn) step(trail Trail, what string) Trail {
+	if tx.group().Format >= formatShortSteps && utf8.ValidString(what) { // what no record can hold is refused, and not mended
+		what = Text(what, maxStep)
+	}
 	a := &tx.state.alike
 	return trail.with(Transition{
 		Revision: tx.revision(), AtUnixMilli: tx.item.AtUnixMilli, What: word(a, what),

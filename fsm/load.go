@@ -39,6 +39,7 @@ func (t *table) loaded() {
 			places = append(places, place{refPrefix(ref.index, ref.value) + r.Key(), slot})
 			t.crowds.enter(ref.index, ref.value)
 		}
+		t.recount(nil, r)
 		return true
 	})
 	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.key, b.key) })

@@ -135,12 +135,8 @@ func (c *DeleteNode) apply(tx *txn) Outcome {
 	if !ok {
 		return refuse(RejectNotFound, subject, "", "")
 	}
-	for _, r := range list[*Route](tx.rows, TableRoutes) {
-		for _, h := range r.NextHops {
-			if h.Node() == c.ID {
-				return refuse(RejectInUse, subject, "route "+r.Prefix.String(), "none")
-			}
-		}
+	if r := tx.routeBy(c.ID); r != nil {
+		return refuse(RejectInUse, subject, "route "+r.Prefix.String(), "none")
 	}
 	if out, wait := tx.quarantined(subject); wait {
 		return out

@@ -18,6 +18,7 @@ const (
 	refBalancer index = "balancer" // bindings by balancer
 	refAge      index = "age"      // graves, oldest first
 	refNumber   index = "number"   // redirects, nodes, and numbers that hosts may hold, by number
+	refHop      index = "hop"      // next hops of routes, by node: they are counted alone (see countedOf)
 )
 
 // refPrefix begins the composite key of every record that an index holds under a value; the record's key ends it.
@@ -50,6 +51,34 @@ func refsOf(r Record) []ref {
 	return nil
 }
 
+// countedOf lists what of a record is counted by crowds and has no place in an index: there are as many next hops as routes and nodes
+// together make, and who asks for them by node mostly wants to hear that there is none.
+func countedOf(r Record, visit func(ref)) {
+	if r, ok := r.(*Route); ok {
+		for _, h := range r.NextHops {
+			visit(ref{refHop, string(h.Node())})
+		}
+	}
+}
+
+// recount moves a record's share of what is counted from what it was to what it is; either may be nil.
+func (t *table) recount(old, now Record) {
+	if old, ok := old.(*Route); ok {
+		if now, ok := now.(*Route); ok && sameList(old.NextHops, now.NextHops) {
+			return
+		}
+	}
+	if now != nil {
+		countedOf(now, func(r ref) { t.crowds.enter(r.index, r.value) })
+	}
+	if old != nil {
+		countedOf(old, func(r ref) { t.crowds.leave(r.index, r.value) })
+	}
+}
+
+// sameList tells, without looking at what is in them, that two lists are one in memory. It may miss that they are equal.
+func sameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
 // sameRefs tells, without making them, that two versions of a record are indexed alike.
 func sameRefs(old, now Record) bool {
 	switch old := old.(type) {
@@ -70,6 +99,7 @@ func sameRefs(old, now Record) bool {
 
 // reindex moves a record's refs from what it was to what it is; either may be nil.
 func (t *table) reindex(slot uint32, old, now Record) {
+	t.recount(old, now)
 	if old != nil && now != nil && sameRefs(old, now) {
 		return
 	}
@@ -100,6 +130,9 @@ func newCrowds() *crowds { return &crowds{seed: maphash.MakeSeed(), sizes: map[u
 func (c *crowds) hash(i index, value string) uint64 {
 	return maphash.String(c.seed, string(i)) ^ maphash.String(c.seed, value)
 }
+
+// none tells, on the side that is written to, that nothing is counted under a value. It may miss that.
+func (t *table) none(i index, value string) bool { return t.crowds.sizes[t.crowds.hash(i, value)] == 0 }
 
 func (c *crowds) enter(i index, value string) { c.sizes[c.hash(i, value)]++ }
 

@@ -3,7 +3,6 @@
 package fsm
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -92,13 +91,6 @@ type HopSpec struct {
 	Address netip.Addr `pb:"2"`
 }
 
-func compareHops(a, b NextHop) int {
-	if c := cmp.Compare(a.Node(), b.Node()); c != 0 {
-		return c
-	}
-	return a.Address().Compare(b.Address())
-}
-
 // SetRoute says which next hops an address shall have. New ones are wanted from now on; those not named are
 // withdrawn from now on, and stay in the record as such until FinishWithdrawal. Closing ports that no node can pass on
 // any more are forgotten.
@@ -130,9 +122,9 @@ func (c *SetRoute) apply(tx *txn) Outcome {
 		}
 		old = &Route{Prefix: c.Prefix}
 	}
-	next := &Route{Prefix: c.Prefix, NextHops: tx.state.alike.sameHops(c.merge(old.NextHops, tx.revision())), History: old.History, Closing: old.Closing}
+	next := &Route{Prefix: c.Prefix, NextHops: tx.state.alike.sameHops(merge(old.NextHops, c.wanted(), tx.revision())), History: old.History, Closing: old.Closing}
 	next.Closing = tx.lingering(next)
-	if what := hopChange(old.NextHops, next.NextHops); what != "" {
+	if what := hopChange(old.NextHops, next.NextHops, tx.hopsTold()); what != "" {
 		next.History = tx.step(old.History, what)
 	}
 	tx.put(next)
@@ -145,48 +137,20 @@ func (tx *txn) allocated(a netip.Addr) bool {
 	return slices.ContainsFunc(owners, func(o *Allocation) bool { return !o.Releasing })
 }
 
-func (c *SetRoute) merge(have []NextHop, now Revision) []NextHop {
-	var out []NextHop
-	wanted := func(n NextHop) bool {
-		return slices.Contains(c.Hops, HopSpec{Node: n.Node(), Address: n.Address()})
+// routeBy gives the first route that names a node; nil for none, which takes no look at the routes.
+func (tx *txn) routeBy(id NodeID) (found *Route) {
+	routes := tx.rows.tables[TableRoutes]
+	if routes.none(refHop, string(id)) {
+		return nil
 	}
-	for _, h := range have {
-		if keep := wanted(h); keep == h.Withdrawing {
-			h.Withdrawing, h.Since = !keep, now // it turned round
+	routes.each(func(rec Record) bool {
+		r := rec.(*Route)
+		if slices.ContainsFunc(r.NextHops, func(h NextHop) bool { return h.Node() == id }) {
+			found = r
 		}
-		out = append(out, h)
-	}
-	for _, s := range c.Hops {
-		known := func(n NextHop) bool { return n.Node() == s.Node && n.Address() == s.Address }
-		if !slices.ContainsFunc(out, known) {
-			out = append(out, NextHop{Hop: &Hop{s.Node, s.Address}, Since: now})
-		}
-	}
-	slices.SortFunc(out, compareHops)
-	return out
-}
-
-// hopChange tells in words what differs between two sets of hops.
-func hopChange(old, next []NextHop) string {
-	var what string
-	say := func(verb string, n NextHop) {
-		if what != "" {
-			what += ", "
-		}
-		what += verb + " " + string(n.Node()) + " " + n.Address().String()
-	}
-	for _, n := range next {
-		i := slices.IndexFunc(old, func(o NextHop) bool { return compareHops(o, n) == 0 })
-		switch {
-		case i < 0:
-			say("want", n)
-		case old[i].Withdrawing != n.Withdrawing && n.Withdrawing:
-			say("withdraw", n)
-		case old[i].Withdrawing != n.Withdrawing:
-			say("want again", n)
-		}
-	}
-	return what
+		return found == nil
+	})
+	return found
 }
 
 // FinishWithdrawal removes a withdrawn next hop: every member reported that no switch holds the path of it any more, or
