@@ -351,11 +351,14 @@ func TestPropertyChangedEntryIsRefused(t *testing.T) {
 }
 
 // snapshotsOf is a snapshot store with one snapshot that ends at index.
-func snapshotsOf(t *testing.T, index uint64) raft.SnapshotStore {
+func snapshotsOf(t *testing.T, index uint64) raft.SnapshotStore { return snapshotsUpTo(t, index, 1) }
+
+// snapshotsUpTo are a snapshot up to an entry of a term.
+func snapshotsUpTo(t *testing.T, index, term uint64) raft.SnapshotStore {
 	t.Helper()
 	s := raft.NewInmemSnapshotStore()
 	_, trans := raft.NewInmemTransport("a")
-	sink, err := s.Create(1, index, 1, raft.Configuration{}, 1, trans)
+	sink, err := s.Create(1, index, term, raft.Configuration{}, 1, trans)
 	if err != nil {
 		t.Fatal(err)
 	}
