@@ -74,7 +74,7 @@ func (b *Bootstrap) request() ConfirmRequest {
 	for _, m := range b.Members {
 		members = append(members, Peer{Name: m.Name, Address: m.Address})
 	}
-	slices.SortFunc(members, func(x, y Peer) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortStableFunc(members, func(x, y Peer) int { return cmp.Compare(x.Name, y.Name) })
 	return ConfirmRequest{Token: b.Token, Members: members}
 }
 

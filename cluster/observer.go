@@ -3,7 +3,7 @@
 package cluster
 
 import (
-	"sort"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -326,7 +326,7 @@ func (o *observer) quorumAt(c raft.Configuration, self raft.ServerID, term, hold
 	if len(at) == 0 {
 		return time.Time{}
 	}
-	sort.Slice(at, func(i, j int) bool { return at[i].After(at[j]) })
+	slices.SortStableFunc(at, func(a, b time.Time) int { return b.Compare(a) })
 	return at[len(at)/2]
 }
 

@@ -124,7 +124,7 @@ const maxIdentity = 160
 // IdentityOf is driver and lbInfo in one form: "driver?key=value&...", or a hash where that would be long.
 func IdentityOf(driver string, info []KV) Identity {
 	var words strings.Builder
-	sorted := slices.SortedFunc(slices.Values(info), func(a, b KV) int { return strings.Compare(a.Key, b.Key) })
+	sorted := slices.SortedStableFunc(slices.Values(info), func(a, b KV) int { return strings.Compare(a.Key, b.Key) })
 	for i, kv := range sorted {
 		if i > 0 {
 			words.WriteByte('&')

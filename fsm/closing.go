@@ -91,7 +91,7 @@ func (tx *txn) portsChanged(a netip.Addr, s ServiceID, had, has []Port) {
 			next.Closing = append(next.Closing, Closing{Port: p, Service: s, Since: tx.revision()})
 		}
 	}
-	slices.SortFunc(next.Closing, compareClosing)
+	slices.SortStableFunc(next.Closing, compareClosing)
 	next.Closing = slices.Compact(next.Closing)
 	if !slices.Equal(next.Closing, r.Closing) {
 		tx.put(&next)
@@ -99,7 +99,7 @@ func (tx *txn) portsChanged(a netip.Addr, s ServiceID, had, has []Port) {
 }
 
 func compareClosing(a, b Closing) int {
-	return cmp.Or(cmp.Compare(a.Port.Protocol, b.Port.Protocol), cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Service, b.Service))
+	return cmp.Or(cmp.Compare(a.Port.Protocol, b.Port.Protocol), cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Service, b.Service), a.Since.Compare(b.Since))
 }
 
 // portFree refuses a port that may still lead to another Service, which had it. One that a Service has leads nowhere else:

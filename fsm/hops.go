@@ -20,7 +20,7 @@ func (n NextHop) spec() HopSpec { return HopSpec(n.hop()) }
 
 // wanted are the hops of the command, in order and each once.
 func (c *SetRoute) wanted() []HopSpec {
-	return slices.Compact(slices.SortedFunc(slices.Values(c.Hops), compareSpecs))
+	return slices.Compact(slices.SortedStableFunc(slices.Values(c.Hops), compareSpecs))
 }
 
 // merge gives the hops that there are once others are wanted. Both are in order and have each hop once, and so has what comes out.

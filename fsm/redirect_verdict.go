@@ -114,7 +114,7 @@ func (r *Redirect) Probed() (out []Probed) {
 			}
 		}
 	}
-	slices.SortFunc(out, Probed.compare)
+	slices.SortStableFunc(out, Probed.compare)
 	return slices.Compact(out)
 }
 

@@ -52,7 +52,7 @@ func (s *Service) Probed() (out []Probed) {
 			out = append(out, Probed{Address: e.Address})
 		}
 	}
-	slices.SortFunc(out, Probed.compare)
+	slices.SortStableFunc(out, Probed.compare)
 	return slices.Compact(out)
 }
 

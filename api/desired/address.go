@@ -36,7 +36,7 @@ func IsAddress(key string) bool { return key != "" && key[0] == kindAddress }
 // AddressValue encodes what an address's item says. Ports are sorted and each is there once.
 func AddressValue(ports []Port) ([]byte, error) {
 	ports = slices.Clone(ports)
-	slices.SortFunc(ports, func(a, b Port) int {
+	slices.SortStableFunc(ports, func(a, b Port) int {
 		return (int(a.Protocol)<<16 | int(a.Number)) - (int(b.Protocol)<<16 | int(b.Number))
 	})
 	var m fairleadv1.Address

@@ -107,7 +107,7 @@ func (r Revoked) encoded(at fsm.Revision) []byte {
 	for serial := range r.serials {
 		m.Serials = append(m.Serials, serial)
 	}
-	slices.SortFunc(m.Members, func(a, b *fairleadv1.RevokedMember) int {
+	slices.SortStableFunc(m.Members, func(a, b *fairleadv1.RevokedMember) int {
 		return bytes.Compare([]byte(a.GetName()), []byte(b.GetName()))
 	})
 	slices.Sort(m.Serials)

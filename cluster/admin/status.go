@@ -193,7 +193,7 @@ func findMember(status *fairleadv1.StatusResponse, id string) *fairleadv1.Member
 }
 
 func sortMembers(members []*fairleadv1.Member) {
-	slices.SortFunc(members, func(a, b *fairleadv1.Member) int {
+	slices.SortStableFunc(members, func(a, b *fairleadv1.Member) int {
 		return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetServerId(), b.GetServerId()))
 	})
 }

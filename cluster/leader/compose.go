@@ -62,7 +62,7 @@ func (o *operator) inTurn() []*queue {
 			out = append(out, q)
 		}
 	}
-	slices.SortFunc(out, func(a, b *queue) int {
+	slices.SortStableFunc(out, func(a, b *queue) int {
 		return cmp.Or(cmp.Compare(a.ready[0].at, b.ready[0].at), cmp.Compare(a.driver, b.driver))
 	})
 	return out

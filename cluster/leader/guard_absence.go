@@ -273,8 +273,8 @@ func (j *judgement) again(d time.Duration) {
 
 // sort gives the verdict one form.
 func (j *judgement) sort() {
-	slices.SortFunc(j.v.Gone, func(a, b Removal) int { return subject(a.KnownObject).compare(subject(b.KnownObject)) })
-	slices.SortFunc(j.v.Waiting, func(a, b Wait) int { return subject(a.KnownObject).compare(subject(b.KnownObject)) })
+	slices.SortStableFunc(j.v.Gone, func(a, b Removal) int { return subject(a.KnownObject).compare(subject(b.KnownObject)) })
+	slices.SortStableFunc(j.v.Waiting, func(a, b Wait) int { return subject(a.KnownObject).compare(subject(b.KnownObject)) })
 	slices.Sort(j.v.Lift)
 	slices.Sort(j.v.Relist)
 }

@@ -20,7 +20,7 @@ func (j *judgement) decideAbsences() {
 		byKind[s.Kind] = append(byKind[s.Kind], s)
 	}
 	for kind, list := range byKind {
-		slices.SortFunc(list, subject.compare)
+		slices.SortStableFunc(list, subject.compare)
 		why := j.massChange(kind, released)
 		var held []string
 		for _, s := range list {
@@ -45,7 +45,7 @@ func (j *judgement) decideAbsences() {
 			j.v.Hold = append(j.v.Hold, Hold{ID: j.known.Part.holdPrefix() + holdID(kind, held), Kind: kind, Subjects: held, Why: why})
 		}
 	}
-	slices.SortFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // heldText is said of a subject that waits for an operator.

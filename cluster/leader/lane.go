@@ -170,7 +170,7 @@ func changedServices(before, after []world.World) (services []world.ID, plain bo
 	for id := range changed {
 		services = append(services, id)
 	}
-	slices.SortFunc(services, world.ID.Compare)
+	slices.SortStableFunc(services, world.ID.Compare)
 	return services, true
 }
 

@@ -130,7 +130,7 @@ func (p *planner) decide(a netip.Addr) (d decision) {
 	d.bridged = p.bridge(prefix, d.want)
 	if len(d.bridged) > 0 {
 		d.want = append(d.want, d.bridged...)
-		slices.SortFunc(d.want, compareSpecs)
+		slices.SortStableFunc(d.want, compareSpecs)
 	}
 	return d
 }
@@ -348,7 +348,7 @@ func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (d decision) {
 	if !ready && len(silent) > 0 {
 		d.want, d.silent = append(d.want, silent...), true
 	}
-	slices.SortFunc(d.want, compareSpecs)
+	slices.SortStableFunc(d.want, compareSpecs)
 	return d
 }
 

@@ -342,11 +342,11 @@ func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
 
 func joinOffer(a, b fsm.Endpoint) *fsm.Offer {
 	ports, hints := slices.Concat(a.Ports(), b.Ports()), slices.Concat(a.Hints(), b.Hints())
-	slices.SortFunc(ports, compareEndpointPorts)
+	slices.SortStableFunc(ports, compareEndpointPorts)
 	if len(a.Hints()) == 0 || len(b.Hints()) == 0 {
 		hints = nil // one of them says: for everybody
 	}
-	slices.SortFunc(hints, func(a, b fsm.Hint) int {
+	slices.SortStableFunc(hints, func(a, b fsm.Hint) int {
 		return cmp.Or(strings.Compare(string(a.Node), string(b.Node)), strings.Compare(a.Zone, b.Zone))
 	})
 	return &fsm.Offer{Ports: slices.Compact(ports), Hints: slices.Compact(hints)}
@@ -365,7 +365,7 @@ func keepEndpoints(listed, recorded []fsm.Endpoint) []fsm.Endpoint {
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, byAddress)
+	slices.SortStableFunc(out, byAddress)
 	return out
 }
 
@@ -409,7 +409,7 @@ func sameEndpoint(a, b fsm.Endpoint) bool {
 // portsOf lists what a Service answers on, in one order.
 func portsOf(s *fsm.Service) []fsm.Port {
 	ports := s.Ports()
-	slices.SortFunc(ports, func(a, b fsm.Port) int {
+	slices.SortStableFunc(ports, func(a, b fsm.Port) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
 	})
 	return slices.Compact(ports)

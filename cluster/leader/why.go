@@ -207,7 +207,7 @@ func (p *planner) addressReasons(s *wish) []AddressReasons {
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b AddressReasons) int { return a.Address.Compare(b.Address) })
+	slices.SortStableFunc(out, func(a, b AddressReasons) int { return a.Address.Compare(b.Address) })
 	return out
 }
 

@@ -58,7 +58,7 @@ func (j *Judge) Probed(now time.Duration, of Probe, answers map[fsm.NodeID]bool)
 // probe has all those present probe the suspects. A member that hears nobody is asked, too: an answer that it gets
 // is one.
 func (c *court) probe() {
-	slices.SortFunc(c.suspects, func(a, b *suspicion) int { return cmp.Compare(a.node.ID, b.node.ID) })
+	slices.SortStableFunc(c.suspects, func(a, b *suspicion) int { return cmp.Compare(a.node.ID, b.node.ID) })
 	for _, w := range c.present {
 		var due []*suspicion
 		for _, s := range c.suspects {

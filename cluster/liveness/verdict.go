@@ -111,7 +111,7 @@ func (j *Judge) Decide(s Scene) Decision {
 	}
 	d.Held, d.Why, d.About = sorted(d.Held), held, sorted(d.About)
 	d.Holds = j.mass.settle(c, s.Holds)
-	slices.SortFunc(d.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(d.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Node, b.Node) })
 	return d
 }
 
@@ -138,7 +138,7 @@ func (j *Judge) present(s Scene) []*witness {
 			out = append(out, w)
 		}
 	}
-	slices.SortFunc(out, func(a, b *witness) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(out, func(a, b *witness) int { return cmp.Compare(a.name, b.name) })
 	return out
 }
 

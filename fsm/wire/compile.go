@@ -47,7 +47,7 @@ func (c *compiler) message(t reflect.Type) (*message, *Error) {
 	if len(m.fields) == 0 && t.NumField() > 0 {
 		return nil, fault("%s has no tagged field: all of it would be lost", t)
 	}
-	slices.SortFunc(m.fields, func(a, b field) int { return int(a.number - b.number) })
+	slices.SortStableFunc(m.fields, func(a, b field) int { return int(a.number - b.number) })
 	for i := 1; i < len(m.fields); i++ {
 		if m.fields[i].number == m.fields[i-1].number {
 			return nil, fault("number %d is also that of %s", m.fields[i].number, m.fields[i-1].name).within(m.fields[i].name)

@@ -221,7 +221,7 @@ func captures(addresses []netip.Addr, ports []RedirectPort) []Capture {
 			out = append(out, Capture{Tuple{a, p.Port, p.Protocol}, p.Target})
 		}
 	}
-	slices.SortFunc(out, func(a, b Capture) int { return cmp.Or(a.compare(b.Tuple), cmp.Compare(a.Target, b.Target)) })
+	slices.SortStableFunc(out, func(a, b Capture) int { return cmp.Or(a.compare(b.Tuple), cmp.Compare(a.Target, b.Target)) })
 	return slices.CompactFunc(out, func(a, b Capture) bool { return a.Tuple == b.Tuple })
 }
 
@@ -259,7 +259,7 @@ func Elect(claims []Claim) []Election {
 	}
 	out := make([]Election, 0, len(claimants))
 	for at, of := range claimants {
-		slices.SortFunc(of, olderFirst)
+		slices.SortStableFunc(of, olderFirst)
 		names := make([]string, len(of))
 		for i, m := range of {
 			names[i] = m.Name
@@ -267,7 +267,7 @@ func Elect(claims []Claim) []Election {
 		names = slices.Compact(names) // a policy that claims a tuple twice
 		out = append(out, Election{Kind: at.kind, Tuple: at.Tuple, Winner: names[0], Losers: names[1:]})
 	}
-	slices.SortFunc(out, func(a, b Election) int {
+	slices.SortStableFunc(out, func(a, b Election) int {
 		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), a.compare(b.Tuple))
 	})
 	return out

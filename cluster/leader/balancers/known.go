@@ -49,6 +49,6 @@ func Known(record *fsm.View) []world.Ref {
 	for r := range seen {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, world.Ref.Compare)
+	slices.SortStableFunc(out, world.Ref.Compare)
 	return out
 }

@@ -123,7 +123,7 @@ func (p *planner) unwanted() []*line {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *line) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortStableFunc(out, func(a, b *line) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return out
 }
 

@@ -25,7 +25,7 @@ func (p *planner) staying(o *owner, pods []*world.Pod) func(*world.Pod) bool {
 		return byPolicy(world.LeaveIfNotReady)
 	}
 	o.asks = true
-	slices.SortFunc(asked, func(a, b PodRef) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(asked, func(a, b PodRef) int { return a.ID.Compare(b.ID) })
 	if !p.callable(leave.Driver) {
 		if !p.in.Listed(world.KindDriver) {
 			return byPolicy(world.LeaveDoNothing)

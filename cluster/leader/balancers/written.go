@@ -46,7 +46,7 @@ func (p *planner) unaskedRecords() []*world.BackendRecord {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *world.BackendRecord) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(out, func(a, b *world.BackendRecord) int { return a.ID.Compare(b.ID) })
 	return out
 }
 

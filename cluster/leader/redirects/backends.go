@@ -32,7 +32,7 @@ func (p *planner) backends(o policy, old *fsm.Redirect) (out []fsm.RedirectBacke
 			}
 		}
 	}
-	slices.SortFunc(out, compareBackends)
+	slices.SortStableFunc(out, compareBackends)
 	return slices.Compact(out)
 }
 
@@ -99,7 +99,7 @@ func (p *planner) stillThere(old *fsm.Redirect) (out []fsm.RedirectBackend) {
 			out = append(out, b)
 		}
 	}
-	slices.SortFunc(out, compareBackends)
+	slices.SortStableFunc(out, compareBackends)
 	if old.Mode == string(world.ToAddresses) {
 		return out // those listed twice count twice
 	}

@@ -131,7 +131,7 @@ func (p *planner) keepAbsent() {
 		p.rows = append(p.rows, &kept)
 		p.explain(r.ID, WaitsForEvidence, "its policy is absent from the sources, and not certain to be gone")
 	}
-	slices.SortFunc(p.rows, func(a, b *fsm.Redirect) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortStableFunc(p.rows, func(a, b *fsm.Redirect) int { return strings.Compare(string(a.ID), string(b.ID)) })
 }
 
 // propose brings the record to the rows.

@@ -231,7 +231,7 @@ func (p *planner) proxyBackends(r, old *fsm.Redirect) {
 			r.Backends = append(r.Backends, e.RedirectBackend)
 		}
 	}
-	slices.SortFunc(r.Backends, compareBackends)
+	slices.SortStableFunc(r.Backends, compareBackends)
 }
 
 // behind is the proxy port that a captured one becomes.
