@@ -76,7 +76,7 @@ func (s *Service) Beats() (list []Beat, since time.Time) {
 	for _, b := range s.beats.last {
 		list = append(list, b)
 	}
-	slices.SortFunc(list, func(a, b Beat) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(list, func(a, b Beat) int { return cmp.Compare(a.Node, b.Node) })
 	return list, s.beats.since
 }
 
@@ -218,7 +218,7 @@ func (s *Service) beat(req *fairleadv1.HeartbeatRequest) error {
 	if c := req.GetFlows(); c != nil {
 		age := time.Duration(min(c.GetAgeMs(), uint64(time.Hour/time.Millisecond))) * time.Millisecond
 		why := c.GetWhy()
-		b.Flows = &Flows{Open: c.GetOpen(), Busy: c.GetBusy(), At: b.At.Add(-age), Why: why[:min(len(why), maxWhyBytes)]}
+		b.Flows = &Flows{Open: c.GetOpen(), Busy: c.GetBusy(), At: b.At.Add(-age), Why: fsm.Text(why, maxWhyBytes)}
 	}
 	sessions, err := sessionsOf(req.GetSessions())
 	if err != nil {

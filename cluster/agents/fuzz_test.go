@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -30,7 +31,7 @@ func FuzzAgents(f *testing.F) {
 	revision := &fairleadv1.Revision{Epoch: 1, Index: 3}
 	for kind, messages := range [][]proto.Message{
 		{
-			&fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Answer: true, Flows: &fairleadv1.FlowCount{Open: 1, AgeMs: 1 << 63, Why: strings.Repeat("x", 2*maxWhyBytes)}},
+			&fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Answer: true, Flows: &fairleadv1.FlowCount{Open: 1, AgeMs: 1 << 63, Why: "x" + strings.Repeat("é", maxWhyBytes)}},
 			&fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Probing: revision, Sessions: &fairleadv1.SpeakerSessions{Sessions: []*fairleadv1.SpeakerSession{{Neighbour: "tor", State: "established"}}}},
 			&fairleadv1.HeartbeatRequest{Node: "n1", Boot: "b1", Probes: &fairleadv1.ProbeReport{Begins: true, More: true, Services: []*fairleadv1.ServiceReport{{
 				Name: "a/b", Places: []*fairleadv1.PlaceReport{{Address: []byte{10, 0, 0, 1}, Port: &fairleadv1.Port{Protocol: 6, Number: 80}, Healthy: true}},
@@ -74,7 +75,7 @@ func FuzzAgents(f *testing.F) {
 			t.Errorf("kind %d: %T %v", kind, err, err)
 		}
 		list, _ := s.Beats()
-		if len(list) > 1 || len(s.beats.sessions["n1"]) > maxSessions || len(list) > 0 && list[0].Flows != nil && len(list[0].Flows.Why) > maxWhyBytes {
+		if len(list) > 1 || len(s.beats.sessions["n1"]) > maxSessions || len(list) > 0 && list[0].Flows != nil && (len(list[0].Flows.Why) > maxWhyBytes || !utf8.ValidString(list[0].Flows.Why)) {
 			t.Errorf("remembered: %+v, %v", list, s.beats.sessions)
 		}
 	})

@@ -240,3 +240,12 @@ func TestBalancing9EventsTellWhatChanged(t *testing.T) {
 		t.Errorf("a next leader tells %+v again", again)
 	}
 }
+
+// The API server takes a note of 1,024 bytes that are characters, and refuses an Event that ends within one.
+func TestNotesOfEventsAreCutBetweenCharacters(t *testing.T) {
+	told := telling{reason: "Accepted", note: "x" + strings.Repeat("é", longestNote)}
+	e := told.event(&Seen{ID: policyID, UID: "u1"}, fsm.Revision{}, "m1", noon)
+	if want := "x" + strings.Repeat("é", longestNote/2-1); e.Note != want {
+		t.Errorf("a note of %d bytes, want %d: ends in %q", len(e.Note), len(want), e.Note[len(e.Note)-3:])
+	}
+}

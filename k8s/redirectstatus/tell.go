@@ -113,7 +113,7 @@ func (t *telling) event(seen *Seen, at fsm.Revision, instance string, now time.T
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%016x", name[:min(len(name), longestName)], h.Sum64())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: controllerName, ReportingInstance: instance, Action: "Redirect", Reason: t.reason,
 		Regarding: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion().String(), Kind: kind, Name: name, UID: types.UID(seen.UID)},
-		Note:      t.note[:min(len(t.note), longestNote)], Type: corev1.EventTypeNormal,
+		Note:      fsm.Text(t.note, longestNote), Type: corev1.EventTypeNormal,
 	}
 	if t.warning {
 		e.Type = corev1.EventTypeWarning

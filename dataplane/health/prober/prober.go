@@ -18,6 +18,7 @@ import (
 
 	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/dataplane/health"
+	"fairlead.io/fairlead/fsm"
 )
 
 // Prober asks from one network namespace.
@@ -74,8 +75,7 @@ func why(err error, t health.Target) string {
 		return fmt.Sprintf("no answer within %v", t.Timeout)
 	}
 	const most = 200
-	text := err.Error()
-	return text[:min(len(text), most)]
+	return fsm.Text(err.Error(), most)
 }
 
 // connect probes by a connection.

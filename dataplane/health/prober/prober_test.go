@@ -185,3 +185,10 @@ func TestWhatThisHostCannotDoIsVoid(t *testing.T) {
 		}
 	}
 }
+
+// What an error says is told to members, who take nothing that is no text.
+func TestReasonsAreCutBetweenCharacters(t *testing.T) {
+	if got := why(fmt.Errorf("x%s", strings.Repeat("é", 200)), health.Target{}); got != "x"+strings.Repeat("é", 99) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
