@@ -35,9 +35,13 @@ func Rules() []Rule {
 		{ID: "S20", Text: "whatever texts objects have, all that is planned can be recorded"},
 		{ID: "S21", Text: "the end of a BGP speaker's process costs sessions alone: another one speaks in time, paths stay, and so do process and leader"},
 		{ID: "S22", Text: "whose certificate is revoked gets through to nobody who knows, and nobody else is refused for his"},
+		{ID: "S23", Text: "once somebody answered by the record of an epoch, nobody answers by that of a former one"},
+		{ID: "S24", Text: "the snapshots that an undisturbed member is sent are bounded"},
+		{ID: "S25", Text: "`raft status` calls those healthy who have what was committed, and nobody else"},
 		{ID: "L1", Text: "once faults end, desired, observed and applied agree everywhere within a stated time"},
 		{ID: "L2", Text: "every deregistration completes once its driver answers again"},
 		{ID: "L3", Text: "with a quorum connected, new work completes within a stated time whatever the minority does"},
+		{ID: "L4", Text: "every member that runs undisturbed has within a stated time what was committed"},
 		{ID: "model", Text: "no switch, kernel, balancer or API server has to refuse what it is sent"},
 	}
 }
@@ -46,6 +50,7 @@ func Rules() []Rule {
 func makers() map[string]func(*judge) rule {
 	return map[string]func(*judge) rule{
 		"S1": newS1, "S2": newS2, "S3": newS3, "S4": newS4, "S5": newS5, "S6": newS6, "S7": newS7, "S8": newS8, "S9": newS9, "S10": newS10,
-		"S11": newS11, "S12": newS12, "S13": newS13, "S14": newS14, "S15": newS15, "S16": newS16, "S17": newS17, "S18": newS18, "S19": newS19, "S20": newS20, "S21": newS21, "S22": newS22, "L1": newL1, "L2": newL2, "L3": newL3, "model": newModel,
+		"S11": newS11, "S12": newS12, "S13": newS13, "S14": newS14, "S15": newS15, "S16": newS16, "S17": newS17, "S18": newS18, "S19": newS19, "S20": newS20, "S21": newS21, "S22": newS22, "S23": newS23, "S24": newS24, "S25": newS25,
+		"L1": newL1, "L2": newL2, "L3": newL3, "L4": newL4, "model": newModel,
 	}
 }

@@ -131,6 +131,31 @@ func (o *Operator) Status(member string, local bool, then func(*fairleadv1.Statu
 		quickly, func(err error) { then(answer, err) })
 }
 
+// Watch has an operator ask for the status of the group from time to time, one member after the other, and publishes what he is told of health.
+func (o *Operator) Watch(every time.Duration) {
+	turn, began := turn{g: o.g}, o.g.o.World.Now()
+	o.g.o.World.After(every, func() { o.Watch(every) })
+	turn.n = int(began / every)
+	if turn.whom() == "" {
+		return
+	}
+	o.Status(turn.whom(), false, func(answer *fairleadv1.StatusResponse, err error) {
+		if err != nil || answer.GetLeader() == "" {
+			return
+		}
+		servers := map[string]int{}
+		for _, m := range answer.GetMembers() {
+			servers[m.GetName()]++
+		}
+		for _, m := range answer.GetMembers() {
+			if servers[m.GetName()] > 1 {
+				continue // one of them is gone, and nobody outside can tell which
+			}
+			o.g.o.World.Publish(event.Judged{Member: m.GetName(), Leader: answer.GetLeader(), Healthy: m.GetHealthy(), Why: m.GetUnhealthy(), Asked: began})
+		}
+	})
+}
+
 // How long an operator waits for a look, and for a change, which may have to wait for another one.
 const (
 	quickly  = 10 * time.Second

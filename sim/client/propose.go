@@ -44,7 +44,7 @@ func (g *Group) propose(c event.CallBegan, command fsm.Command, then func(fsm.Ou
 	finish := func(o fsm.Outcome, err error) {
 		switch {
 		case err == nil && o.Reject == fsm.Accepted:
-			ended(done, event.CallEnded{Index: uint64(o.Revision.Index)})
+			ended(done, event.CallEnded{Epoch: uint64(o.Revision.Epoch), Index: uint64(o.Revision.Index)})
 		case err == nil:
 			ended(done, event.CallEnded{Value: o.Reject.String(), Why: o.Err().Error()})
 		case Sure(err):

@@ -104,7 +104,7 @@ func (c *register) read(key string) {
 			c.retry(func() { c.read(key) })
 			return
 		}
-		ended(done, event.CallEnded{Value: value, Index: answer.GetRevision().GetIndex()})
+		ended(done, event.CallEnded{Value: value, Epoch: answer.GetRevision().GetEpoch(), Index: answer.GetRevision().GetIndex()})
 		c.rest()
 	})
 }

@@ -118,6 +118,20 @@ type (
 		Term    uint64
 		On      bool
 	}
+	// Sends says that a leader sends a member a snapshot, which ends at Index.
+	Sends struct {
+		Process string
+		Life    int
+		To      string
+		Index   uint64
+	}
+	// Judged says what an operator is told of a member's health by the one that leads, which was asked for it since Asked.
+	Judged struct {
+		Member, Leader string
+		Healthy        bool
+		Why            string
+		Asked          time.Duration
+	}
 	// Contact says how a member stands with the group, when that changes: in touch with a quorum or not.
 	Contact struct {
 		Process string
@@ -132,7 +146,7 @@ type (
 type (
 	// CallBegan and CallEnded frame one call; ID is unique in the run. Outcome is "ok", "refused" (surely nothing
 	// happened, and nothing will) or "unknown". Index is that of the entry which holds the command, as its outcome's
-	// revision tells: that of the answer as a whole may be a later one.
+	// revision tells: that of the answer as a whole may be a later one. Epoch is of that revision, 0 where the answer names none.
 	CallBegan struct {
 		Client string
 		ID     int
@@ -146,6 +160,7 @@ type (
 		ID      int
 		Outcome string
 		Value   string // what a read returned
+		Epoch   uint64
 		Index   uint64
 		Why     string
 	}

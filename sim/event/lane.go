@@ -17,6 +17,8 @@ func (e Calm) Lane() string        { return "" }
 func (e Applied) Lane() string     { return e.Process }
 func (e Restored) Lane() string    { return e.Process }
 func (e Leading) Lane() string     { return e.Process }
+func (e Sends) Lane() string       { return e.Process }
+func (e Judged) Lane() string      { return e.Member }
 func (e Contact) Lane() string     { return e.Process }
 func (e CallBegan) Lane() string   { return e.Client }
 func (e CallEnded) Lane() string   { return e.Client }

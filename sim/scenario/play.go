@@ -23,6 +23,9 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 	if s.Sockets.Policies {
 		cgroup = func(node, pod, uid string, there bool) { on.Kernel(node).Pod(pod, uid, there) }
 	}
+	if s.Clients > 0 {
+		w.At(Raised, func() { on.Group().Operator().Watch(statusEvery) })
+	}
 	cluster := workload.New(workload.Options{
 		World: w, Kube: on.Kube, Network: on.Network, Nodes: on.Nodes(), Operator: operator{on}, Backends: backends(on, s), Outside: s.drivers(), Inherit: inherit(on), Disinherit: disinherit(on),
 		Segments: s.Segments, Block: s.Aggregate > 0, Probed: s.Sockets.Probes, DualStack: s.Sockets.Policies, Cgroup: cgroup,
@@ -60,6 +63,9 @@ func Play(on *stage.Stage, s Scenario) *workload.Cluster {
 
 // What clients read and write, and how often.
 var registers = []string{"x", "y", "z"}
+
+// statusEvery is how often an operator asks how the group is doing.
+const statusEvery = 2 * time.Second
 
 const registerEvery = 400 * time.Millisecond
 

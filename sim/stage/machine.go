@@ -287,6 +287,8 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 		s.World.Publish(event.Speaking{Process: m.name, Life: m.life, On: f.On, Why: f.Why})
 	case fact.Barred:
 		s.World.Publish(event.Barred{Process: m.name, Life: m.life, Peer: f.Peer, Serial: f.Serial})
+	case fact.Sends:
+		s.World.Publish(event.Sends{Process: m.name, Life: m.life, To: f.To, Index: f.Index})
 	case fact.Drive:
 		s.World.Publish(event.Drive{
 			Driver: f.Driver, Process: m.name, Phase: f.Phase, Action: f.Action, Balancer: f.Balancer, Address: f.Address,

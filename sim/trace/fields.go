@@ -129,6 +129,21 @@ func (c *coder) contact(e *event.Contact) {
 	c.number("applied", &e.Applied)
 }
 
+func (c *coder) sends(e *event.Sends) {
+	c.text("process", &e.Process)
+	c.integer("life", &e.Life)
+	c.text("to", &e.To)
+	c.number("index", &e.Index)
+}
+
+func (c *coder) judged(e *event.Judged) {
+	c.text("member", &e.Member)
+	c.text("leader", &e.Leader)
+	c.flag("healthy", &e.Healthy)
+	c.text("why", &e.Why)
+	c.moment("asked", &e.Asked)
+}
+
 func (c *coder) callBegan(e *event.CallBegan) {
 	c.text("client", &e.Client)
 	c.integer("id", &e.ID)
@@ -143,6 +158,7 @@ func (c *coder) callEnded(e *event.CallEnded) {
 	c.integer("id", &e.ID)
 	c.text("outcome", &e.Outcome)
 	c.text("value", &e.Value)
+	c.number("epoch", &e.Epoch)
 	c.number("index", &e.Index)
 	c.text("why", &e.Why)
 }

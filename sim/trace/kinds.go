@@ -50,6 +50,8 @@ const (
 	kindSpeaking
 	kindCertified
 	kindBarred
+	kindSends
+	kindJudged
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -144,6 +146,10 @@ var kinds = [...]kind{
 		`{process} has the certificate {serial}`},
 	kindBarred: {"barred", "process", false, reading((*coder).barred),
 		`{process} refuses {peer}, whose certificate {serial} was revoked`},
+	kindSends: {"sends", "process", false, reading((*coder).sends),
+		`{process} sends {to} a snapshot up to {index}`},
+	kindJudged: {"judged", "member", true, reading((*coder).judged),
+		`{leader} says that {member} {healthy?is healthy|is not healthy}[: {why}]`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -221,6 +227,12 @@ func (c *coder) show(e event.Event) {
 	case event.Contact:
 		c.begin(kindContact)
 		c.contact(&e)
+	case event.Sends:
+		c.begin(kindSends)
+		c.sends(&e)
+	case event.Judged:
+		c.begin(kindJudged)
+		c.judged(&e)
 	case event.CallBegan:
 		c.begin(kindCallBegan)
 		c.callBegan(&e)

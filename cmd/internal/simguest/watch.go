@@ -10,6 +10,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/sim/guest/abi"
@@ -63,6 +65,17 @@ func (w watched) ReplaceBy(backup cluster.Machine, renewal cluster.LogEntry) []c
 	view := w.Read()
 	tell(fact.Restored{Index: uint64(renewal.Index), Digest: view.Digest().String(), Snapshot: whole.Bytes()})
 	return out
+}
+
+// watchedTransport tells which snapshots are sent.
+type watchedTransport struct{ cluster.Transport }
+
+// InstallSnapshot implements raft.Transport.
+func (t watchedTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse,
+	data io.Reader,
+) error {
+	tell(fact.Sends{To: cluster.NameOf(string(id)), Index: args.LastLogIndex})
+	return t.Transport.InstallSnapshot(id, to, args, resp, data)
 }
 
 // watchLeading is a cluster.LeaderFunc.

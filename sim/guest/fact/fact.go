@@ -24,6 +24,7 @@ const (
 	KindDrive                    // Drive
 	KindSpeaking                 // Speaking
 	KindBarred                   // Barred
+	KindSends                    // Sends
 )
 
 // Fact is one of the types below.
@@ -77,6 +78,12 @@ type Speaking struct {
 // Barred says that a peer was refused, or that what was open with it was ended, since its certificate was revoked.
 type Barred struct{ Peer, Serial string }
 
+// Sends says that this member sends another one a snapshot, which ends at Index.
+type Sends struct {
+	To    string
+	Index uint64
+}
+
 // Kind implements Fact.
 func (Applied) Kind() Kind  { return KindApplied }
 func (Restored) Kind() Kind { return KindRestored }
@@ -86,6 +93,7 @@ func (Acted) Kind() Kind    { return KindActed }
 func (Drive) Kind() Kind    { return KindDrive }
 func (Speaking) Kind() Kind { return KindSpeaking }
 func (Barred) Kind() Kind   { return KindBarred }
+func (Sends) Kind() Kind    { return KindSends }
 
 // Encode gives the bytes of a fact.
 func Encode(f Fact) []byte {
@@ -121,6 +129,8 @@ func Decode(kind Kind, b []byte) (Fact, error) {
 		return plain[Speaking](b)
 	case KindBarred:
 		return plain[Barred](b)
+	case KindSends:
+		return plain[Sends](b)
 	}
 	return nil, fmt.Errorf("fact of unknown kind %d", kind)
 }
