@@ -13,9 +13,12 @@ import (
 	"fairlead.io/fairlead/sim/stage"
 )
 
-// Every drawn world has outside load balancers behind a driver, and clients that write and read the record. In one world
+// Drawn worlds have outside load balancers behind a driver, and clients that write and read the record. In one world
 // of four users ask for them by objects of LBCF's kinds, in the others they are brought into the record directly.
 const drivers, clients, objectsOf = 1, 2, 4
+
+// In one world of so many there are no outside load balancers, so that backups may be restored.
+const driverlessOf = 6
 
 // In one world of so many, addresses are announced by prefixes of one of these lengths.
 const aggregatesOf = 5
@@ -54,6 +57,9 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 	o.Balancers, o.Outside, o.Clients = drivers, 0, clients
 	if seed%objectsOf == 0 {
 		o.Balancers, o.Outside = 0, drivers
+	}
+	if seed%driverlessOf == 1 {
+		o.Balancers = 0
 	}
 	if o.Aggregate = 0; o.Segments == 0 && seed%aggregatesOf == 2 {
 		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]

@@ -5,6 +5,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -174,7 +175,15 @@ func (o *Operator) ask(what, procedure string, request, answer proto.Message, th
 
 // try makes a call to each member once, until one answers or may have done it.
 func (o *Operator) try(what string, call func(member string, done func(error)), then func(error)) {
-	members := o.g.o.Members()
+	o.tryFrom("", what, call, then)
+}
+
+// tryFrom is try that begins with a member, if it is one.
+func (o *Operator) tryFrom(first, what string, call func(member string, done func(error)), then func(error)) {
+	members := slices.Clone(o.g.o.Members())
+	if i := slices.Index(members, first); i > 0 {
+		members = append([]string{first}, slices.Delete(members, i, i+1)...)
+	}
 	var from func(int, error)
 	from = func(i int, last error) {
 		if i == len(members) {

@@ -36,8 +36,8 @@ func (o *Operator) Backup(then func([]byte, error)) {
 const pieceBytes = 256 << 10
 
 // Restore replaces the record by a backup's. It is a call that checkers hear of: from then on what came after the backup
-// may be gone. Force spares members a copy in a folder that their machines do not have.
-func (o *Operator) Restore(backup []byte, then func(error)) {
+// may be gone. First is asked first, if it is a member. Force spares members a copy in a folder that their machines do not have.
+func (o *Operator) Restore(first string, backup []byte, then func(error)) {
 	sum := sha256.Sum256(backup)
 	requests := []proto.Message{&fairleadv1.RestoreRequest{Part: &fairleadv1.RestoreRequest_Header{Header: &fairleadv1.RestoreHeader{
 		Force: true, Reason: "simulated", SizeBytes: uint64(len(backup)), Sha256: sum[:],
@@ -48,7 +48,7 @@ func (o *Operator) Restore(backup []byte, then func(error)) {
 		requests = append(requests, &fairleadv1.RestoreRequest{Part: &fairleadv1.RestoreRequest_Data{Data: piece}})
 	}
 	ended := o.Rescues("restore", "")
-	o.try("restore", func(member string, done func(error)) {
+	o.tryFrom(first, "restore", func(member string, done func(error)) {
 		take := func(message []byte) error { return proto.Unmarshal(message, &fairleadv1.RestoreResponse{}) }
 		o.g.stream(member, fairleadv1connect.RaftServiceRestoreProcedure, requests, take, done)
 	}, func(err error) {

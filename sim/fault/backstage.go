@@ -25,6 +25,9 @@ type Backstage struct {
 	frames    int // that have begun
 	// newcomers are agents that began with an empty disk, each with what ends the excuse for that.
 	newcomers map[string]func()
+	acts      []*act // of operators, that are not over
+	leader    string // that said so last
+	applied   uint64 // by the member that has applied most
 }
 
 // effect is something that several faults may do to a machine at the same time.

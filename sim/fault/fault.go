@@ -114,6 +114,10 @@ type Kind struct {
 	Sockets bool
 	// Probes says that there is none where nothing is at the addresses that policies list.
 	Probes bool
+	// Newest says that there is none where the older release is about, which cannot do it, or refuses it.
+	Newest bool
+	// Driverless says that there is none where there are outside load balancers: what was registered there since a backup is not taken over.
+	Driverless bool
 	// Older says that it runs the older release, which knows no segments: there is none where nodes are in some.
 	Older bool
 	// Draw fills in whom it befalls, and its parameters.
@@ -127,12 +131,21 @@ type Kind struct {
 // All lists all kinds.
 func All() []Kind { return slices.Clone(kinds()) }
 
-var kinds = sync.OnceValue(func() []Kind {
-	return slices.Concat(
-		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
-		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(),
-	)
-})
+var (
+	makeKinds sync.Once
+	made      []Kind
+)
+
+// kinds makes them when they are first asked for: acts among them find others, for what befalls members inside.
+func kinds() []Kind {
+	makeKinds.Do(func() {
+		made = slices.Concat(
+			processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
+			kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(),
+		)
+	})
+	return made
+}
 
 // Find finds a kind by its name.
 func Find(name string) (Kind, bool) {
@@ -145,7 +158,7 @@ func Find(name string) (Kind, bool) {
 
 // Able tells whether there is anybody whom a fault of this kind can befall.
 func (k Kind) Able(c Cast) bool {
-	if k.Probes && !c.Probes || k.Sockets && !c.Sockets || k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
+	if k.Driverless && len(c.Drivers) > 0 || k.Probes && !c.Probes || k.Sockets && !c.Sockets || k.Segments && len(c.Segments) == 0 || k.Older && len(c.Segments) > 0 {
 		return false
 	}
 	return k.On.Least == 0 || slices.ContainsFunc(k.On.Roles, func(r Role) bool { return len(c.role(r)) > 0 })

@@ -5,6 +5,8 @@ package fault
 import (
 	"time"
 
+	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
@@ -17,13 +19,15 @@ func groupKinds() []Kind {
 	return []Kind{
 		{
 			Name: "transfer", Text: "an operator hands leadership to a member",
-			Weight: 5, Least: time.Second, Most: 3 * time.Second, On: members,
-			Draw:    func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, 1) },
-			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "leadership") },
-			Begin: func(b *Backstage, f Fault) func() {
-				b.Group().Operator().Transfer(f.On[0], nil)
-				return func() {}
+			Weight: 5, Least: time.Second, Most: 6 * time.Second, On: members, Begin: transfer,
+			Parameters: append(inside(transferPoints...), parameter.OneOf("twice", "whether he asks for it twice", "yes")),
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				if f.On = d.Some("members", c.Members, 1); d.Chance("twice", 30) {
+					f.With.Set("twice", "yes")
+				}
+				drawInside(d, f, 50, transferPoints...)
 			},
+			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "leadership") },
 		},
 		{
 			Name: "snapshot", Text: "an operator has the leader shorten its log",
@@ -37,18 +41,11 @@ func groupKinds() []Kind {
 		},
 		{
 			Name: "remove", Text: "an operator takes a member out of the group, and adds it again at the end, when it starts with an empty disk",
-			Weight: 3, Least: 4 * time.Second, Most: 12 * time.Second, On: members, Loses: true, Excuses: onThem,
-			Draw: func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, 1) },
-			Begin: func(b *Backstage, f Fault) func() {
-				for _, name := range f.On {
-					b.Group().Operator().Remove(name, false, nil)
-				}
-				return func() {
-					for _, name := range f.On {
-						b.renew(f, name)
-						b.Group().Operator().Readmit(name, name+":"+start.RaftPort)
-					}
-				}
+			Weight: 3, Least: 4 * time.Second, Most: 12 * time.Second, On: members, Loses: true, Excuses: onThem, Begin: remove,
+			Parameters: inside(removePoints...),
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				f.On = d.Some("members", c.Members, 1)
+				drawInside(d, f, 20, removePoints...)
 			},
 		},
 		{
@@ -63,6 +60,65 @@ func groupKinds() []Kind {
 			},
 			Excuses: func(_ Cast, f Fault) []string { return slashed(f.On, "restart") }, // each for itself, see below
 		},
+	}
+}
+
+// transferPoints are those inside a transfer: a member is asked for it; the leader leads no more; another one leads; the operator hears that it is done.
+var transferPoints = []string{"asked", "left", "taken", "answered"}
+
+func transfer(b *Backstage, f Fault) func() {
+	a, former := b.act(f), b.leader
+	a.heard = func(e event.Stamped) {
+		switch x, ok := e.Event.(event.Leading); {
+		case !ok:
+		case x.On && x.Process != former:
+			a.at("taken")
+		case !x.On && x.Process == former:
+			a.at("left")
+		}
+	}
+	ask := func() {
+		b.Group().Operator().Transfer(f.On[0], func(err error) {
+			if err == nil {
+				a.at("answered")
+			}
+		})
+	}
+	ask()
+	if f.With["twice"] == "yes" {
+		ask()
+	}
+	a.at("asked")
+	return a.done
+}
+
+// removePoints are those inside a removal: a member is asked for it; the first one has applied it; the operator hears that it is done.
+var removePoints = []string{"asked", "removed", "answered"}
+
+func remove(b *Backstage, f Fault) func() {
+	a := b.act(f)
+	a.heard = func(e event.Stamped) {
+		if _, ok := e.Event.(event.Applied); !ok || b.Record() == nil {
+			return
+		}
+		if _, removed := b.Record().Revoked(fsm.RevokedMembership, f.On[0]); removed {
+			a.at("removed")
+		}
+	}
+	for _, name := range f.On {
+		b.Group().Operator().Remove(name, false, func(err error) {
+			if err == nil {
+				a.at("answered")
+			}
+		})
+	}
+	a.at("asked")
+	return func() {
+		a.done()
+		for _, name := range f.On {
+			b.renew(f, name)
+			b.Group().Operator().Readmit(name, name+":"+start.RaftPort)
+		}
 	}
 }
 

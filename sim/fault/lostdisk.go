@@ -94,7 +94,7 @@ func (b *Backstage) begins(f Fault, name string) {
 	b.newcomers[name] = over
 }
 
-// hear ends the excuses of agents that have caught up, or had the time to.
+// hear ends the excuses of agents that have caught up, or had the time to, and tells acts of what happens.
 func (b *Backstage) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
 	case event.Acted:
@@ -103,6 +103,20 @@ func (b *Backstage) hear(e event.Stamped) {
 		for _, name := range slices.Sorted(maps.Keys(b.newcomers)) {
 			b.World.After(5*time.Second, b.caughtUp(name))
 		}
+	case event.Leading:
+		if x.On {
+			b.leader = x.Process
+		} else if b.leader == x.Process {
+			b.leader = ""
+		}
+	}
+	for _, a := range b.acts {
+		if a.heard != nil {
+			a.heard(e)
+		}
+	}
+	if x, ok := e.Event.(event.Applied); ok {
+		b.applied = max(b.applied, x.Index)
 	}
 }
 

@@ -7,20 +7,32 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/sim/client"
+	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
 
 // rescueKinds are what operators do when the record is lost, or wrong. What was agreed on in between is gone, also for
-// those outside who were told of it; therefore they are never drawn.
+// those outside who were told of it.
 func rescueKinds() []Kind {
 	return []Kind{
 		{
-			Name: "restore", Text: "an operator makes a backup of the record and restores it 12s before the end; whoever was away then comes back with an empty disk",
-			Least: 16 * time.Second, Most: 25 * time.Second,
-			Draw:    func(dice.Dice, Cast, *Fault) {},
-			Excuses: func(Cast, Fault) []string { return []string{"group/record"} }, // see restore
-			Begin:   restore,
+			Name: "restore", Text: "an operator makes a backup of the record and restores it, 12s before the end or sooner",
+			Share: 80, Least: 8 * time.Second, Most: 20 * time.Second, Newest: true, Driverless: true, Begin: restore,
+			Parameters: append(inside(restorePoints...),
+				parameter.OneOf("twice", "whether it is restored once more, as soon as he hears that it was", "yes"),
+				parameter.OneOf("asks", "former: whom he has hand over leadership just before", "former"),
+			),
+			Draw: func(d dice.Dice, _ Cast, f *Fault) {
+				drawInside(d, f, 60, restorePoints...)
+				if d.Chance("twice", 25) {
+					f.With.Set("twice", "yes")
+				}
+				if d.Chance("former", 25) {
+					f.With.Set("asks", "former")
+				}
+			},
+			Excuses: func(Cast, Fault) []string { return []string{"group/record"} },
 		},
 		{
 			Name: "recover", Text: "members lose their disks for good; halfway an operator makes a group of one of the last member, and everybody else joins it with an empty disk",
@@ -33,42 +45,74 @@ func rescueKinds() []Kind {
 	}
 }
 
-// anew is how long after a restore everybody has to come to terms with it: for ten seconds members do not name the new
-// epoch yet, and new connections of agents that know it already are refused. Here every call is one.
-const anew = 12 * time.Second
+// restorePoints are those inside a restore: the backup is made; a member is asked to restore it; the leader begins to bring it to the others; the
+// first member has taken it in; the operator hears that it was restored.
+var restorePoints = []string{"backup", "asked", "begun", "taken", "answered"}
+
+// restoredBefore is how long before its end a restore is begun, if it is as long as that.
+const restoredBefore = 12 * time.Second
 
 func restore(b *Backstage, f Fault) func() {
-	var backup []byte
-	operator := b.Group().Operator()
-	operator.Backup(func(data []byte, _ error) { backup = data })
-	var over func()
-	var away []string
-	later := b.World.After(max(f.For/4, f.For-anew), func() {
-		if backup == nil {
-			return // nobody could make one
+	r := &restoration{act: b.act(f), left: 1}
+	if f.With["twice"] == "yes" {
+		r.left = 2
+	}
+	r.heard = r.hear
+	b.Group().Operator().Backup(func(data []byte, _ error) {
+		r.backup = data
+		r.at("backup")
+	})
+	later := b.World.After(max(f.For/4, f.For-restoredBefore), func() {
+		former := b.leader
+		if f.With["asks"] != "former" || former == "" {
+			r.again("")
+			return
 		}
-		over = b.frame(f.Kind, "the record is restored", b.Cast.Members)
-		away = slices.DeleteFunc(slices.Clone(b.Cast.Members), b.Running)
-		b.restoreNow(operator, backup)
+		b.Group().Operator().Transfer("", func(error) { r.again(former) })
 	})
 	return func() {
 		later.Stop()
-		for _, name := range away {
-			b.renew(f, name)
-		}
-		if over != nil {
-			over()
-		}
+		r.done()
 	}
 }
 
-// restoreNow restores a backup, and tries again as long as that surely was not done.
-func (b *Backstage) restoreNow(operator *client.Operator, backup []byte) {
-	operator.Restore(backup, func(err error) {
-		if err != nil && client.Sure(err) {
-			b.World.After(time.Second, func() { b.restoreNow(operator, backup) })
+// restoration is a backup, and how often it is still to be restored.
+type restoration struct {
+	*act
+	backup []byte
+	left   int
+}
+
+// again restores the backup, if there is one, and tries again as long as that surely was not done and the act is not over.
+func (r *restoration) again(first string) {
+	if r.over || r.left == 0 || r.backup == nil {
+		return
+	}
+	r.at("asked")
+	r.Group().Operator().Restore(first, r.backup, func(err error) {
+		switch {
+		case err == nil:
+			r.left--
+			r.at("answered")
+			r.again(first)
+		case client.Sure(err):
+			r.World.After(time.Second, func() { r.again("") })
 		}
 	})
+}
+
+// hear finds the points that only members see.
+func (r *restoration) hear(e event.Stamped) {
+	switch x := e.Event.(type) {
+	case event.Log:
+		if x.Text == "restoring a backup" {
+			r.at("begun")
+		}
+	case event.Restored:
+		if len(x.Snapshot) > 0 && x.Index > r.applied {
+			r.at("taken")
+		}
+	}
 }
 
 func recovery(b *Backstage, f Fault) func() {

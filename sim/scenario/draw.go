@@ -105,7 +105,10 @@ func compose(o Options, from from) Scenario {
 	}
 	if s.older() {
 		s.Sockets = start.Sockets{}
-		s.Faults = slices.DeleteFunc(s.Faults, func(f fault.Fault) bool { k, _ := fault.Find(f.Kind); return k.Sockets || fault.Revokes(f.Kind) })
+		s.Faults = slices.DeleteFunc(s.Faults, func(f fault.Fault) bool {
+			k, _ := fault.Find(f.Kind)
+			return k.Sockets || k.Newest || fault.Revokes(f.Kind)
+		})
 	}
 	if !o.NoWork {
 		from("work", func(d dice.Dice) {
@@ -186,15 +189,15 @@ func behind(c fault.Cast, all []fault.Fault, f fault.Fault) int {
 	if !slices.ContainsFunc(f.On, func(name string) bool { return slices.Contains(c.Members, name) }) {
 		return -1
 	}
-	away := map[string]bool{}
+	away, n := map[string]bool{}, 0
 	for _, other := range all {
 		if k, ok := fault.Find(other.Kind); ok && other.At <= f.End() && other.End()+catchUp >= f.At {
+			n += other.Strikes()
 			for _, name := range k.Excuses(c, other) {
 				away[name] = away[name] || slices.Contains(c.Members, name) && !slices.Contains(f.On, name)
 			}
 		}
 	}
-	n := 0
 	for _, is := range away {
 		if is {
 			n++
@@ -214,15 +217,15 @@ func drawFault(d dice.Dice, k fault.Kind, c fault.Cast, sh shape) fault.Fault {
 // spared leaves out what would disturb a majority of members at a time.
 func spared(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
 	for _, f := range all {
-		disturbed := map[string]bool{}
+		disturbed, n := map[string]bool{}, 0
 		for _, other := range append(out, f) {
 			if k, ok := fault.Find(other.Kind); ok && other.End() >= f.At {
+				n += other.Strikes()
 				for _, name := range k.Excuses(c, other) {
 					disturbed[name] = disturbed[name] || slices.Contains(c.Members, name)
 				}
 			}
 		}
-		n := 0
 		for _, member := range c.Members {
 			if disturbed[member] {
 				n++

@@ -159,7 +159,7 @@ func TestSeedsVary(t *testing.T) {
 	}
 	for seed := range uint64(seeds) { // kinds that other worlds have none of
 		for _, f := range scenario.Draw(seed, scenario.Options{Segments: 2}).Faults {
-			if k, _ := fault.Find(f.Kind); k.Segments {
+			if k, _ := fault.Find(f.Kind); k.Segments || k.Driverless {
 				kinds[f.Kind]++
 			}
 		}
