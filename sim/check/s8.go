@@ -41,6 +41,7 @@ type s8 struct {
 	mass    time.Duration // when too many nodes were silent last
 	flows   flows
 	owners  owners
+	had     map[string]bool // what may stay until the quarantine after a restore is over (docs/failures.md), by the key of the hop
 	// deceived tells who takes a path away that it must, for all that it knows (see there).
 	deceived deceived
 }
@@ -82,6 +83,7 @@ func (r *s8) step(s *step) {
 	r.owners.step(s)
 	before := s.before
 	if s.replaced {
+		r.keep(s)
 		before = nil
 		r.flows.replaced(r.judge, s)
 	}
@@ -103,6 +105,30 @@ func (r *s8) step(s *step) {
 			r.nodes = s.index
 		}
 	})
+}
+
+// keep notes what is announced when the record is replaced, or about to be: by the former record, and where switches lead by then. A record
+// that is replaced in its quarantine leaves what stayed until then.
+func (r *s8) keep(s *step) {
+	if r.had == nil || s.before == nil || s.before.Group().Quarantine.IsZero() {
+		r.had = map[string]bool{}
+	}
+	for _, at := range r.prefixes() {
+		for _, hop := range r.scene.ways.to(at.at, at.prefix.Addr()).NextHops {
+			r.had[hopKey(at.at, at.prefix, hop)] = true
+		}
+		if s.before == nil {
+			continue
+		}
+		for hop := range committed(s.before, at.prefix) {
+			r.had[hopKey(at.at, at.prefix, hop)] = true
+		}
+	}
+}
+
+// hopKey stands for a next hop of a prefix at a switch.
+func hopKey(sw string, prefix netip.Prefix, hop netip.Addr) string {
+	return sw + " " + prefix.String() + " via " + hop.String()
 }
 
 // forgive has nobody judged for requests to an address that lost a hop to lists which lack something.
@@ -193,7 +219,7 @@ func (r *s8) look(sw string, prefix netip.Prefix) {
 	r.wrong["unforwarded"].note(key, up && len(f.NextHops) == 0 && told, r.scene.now, "a committed hop has power", f.number)
 	r.forget(key+" via ", f.NextHops)
 	for _, hop := range f.NextHops {
-		r.lookAtHop(key+" via "+hop.String(), sw, prefix, hop, hops, f, up)
+		r.lookAtHop(hopKey(sw, prefix, hop), sw, prefix, hop, hops, f, up)
 	}
 }
 
@@ -210,6 +236,7 @@ func (r *s8) forget(prefix string, now []netip.Addr) {
 
 func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops map[netip.Addr]fsm.Index, f forwarding, up bool) {
 	_, good := hops[hop]
+	good = good || r.had[key] && !r.record.View().Group().Quarantine.IsZero()
 	var well, away, gone, lost, others bool
 	for _, p := range r.scene.ways.paths(sw, prefix.Addr()) {
 		others = others || r.knows(sw, p.Member, prefix)

@@ -53,7 +53,43 @@ func rescueTales() []tale {
 			restored(s, backup)
 			s.flow(vip1, "n1", "")
 		}),
+		fine("S8", "stays-until-the-quarantine-is-over", func(s *story) {
+			restored(s, movedSince(s))
+			s.wait(4 * time.Second)
+			s.commit(s.hops(vip1, "n1", "n2"))
+			s.acknowledge("n2")
+			endQuarantine(s)
+			s.wait(4 * time.Second)
+		}),
+		breaks("S8", "stays-beyond-the-quarantine", func(s *story) {
+			restored(s, movedSince(s))
+			endQuarantine(s)
+			s.wait(4 * time.Second)
+		}),
+		breaks("S8", "comes-in-the-quarantine", func(s *story) {
+			restored(s, movedSince(s))
+			s.commit(&fsm.PutNode{ID: "n9"})
+			s.forward(vip1, "n1", "n2", "n3")
+			s.wait(4 * time.Second)
+		}),
 	}
+}
+
+// movedSince has a Service on one more node than the backup knows.
+func movedSince(s *story) (backup []byte) {
+	s.publish("web", vip1, "n1")
+	backup = snapshot(s)
+	s.serve("web", "n1", "n2")
+	s.commit(s.hops(vip1, "n1", "n2"))
+	s.steer("n2", vip1, true)
+	s.acknowledge("n2")
+	s.forward(vip1, "n1", "n2")
+	s.wait(5 * time.Second)
+	return backup
+}
+
+func endQuarantine(s *story) {
+	s.commit(&fsm.EndQuarantine{Since: s.state.Read().Group().Quarantine})
 }
 
 // restored has an operator restore a backup, and everybody take it in, or only some.
