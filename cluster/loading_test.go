@@ -222,8 +222,10 @@ func snapshotAt(index, term uint64, state io.Reader) *store.Snapshot {
 func TestEntriesBehindASnapshotAreBounded(t *testing.T) {
 	l := newLoading(nil, 3)
 	big := []*raft.Log{{Term: 3, Data: make([]byte, waitingBytes/2)}}
-	if !l.put(big) || !l.put(big) || l.put(big) {
-		t.Error("kept: not twice")
+	for i, want := range []bool{true, true, false} {
+		if l.put(big) != want {
+			t.Errorf("kept for the time %d: %v", i+1, !want)
+		}
 	}
 	if n := len(l.take()); n != 2 || !l.put(big) {
 		t.Errorf("%d were taken out", n)

@@ -39,7 +39,7 @@ func (r *Route) stopped(h NextHop, node func(NodeID) *Node, settings Settings) R
 		if h.Withdrawing {
 			return Revision{}
 		}
-		return lastRevision
+		return lastRevision()
 	}
 	if n := node(h.Node()); n != nil && !slices.Contains(n.Failed, r.Prefix) {
 		return n.Acknowledged
@@ -48,11 +48,11 @@ func (r *Route) stopped(h NextHop, node func(NodeID) *Node, settings Settings) R
 }
 
 // lastRevision is before none.
-var lastRevision = Revision{Epoch: math.MaxUint64, Index: math.MaxUint64}
+func lastRevision() Revision { return Revision{Epoch: math.MaxUint64, Index: math.MaxUint64} }
 
 // allStopped is up to where all next hops of a route have stopped: its nodes are looked at once, however many ports are closing.
 func (tx *txn) allStopped(r *Route) Revision {
-	least := lastRevision
+	least := lastRevision()
 	for _, h := range r.NextHops {
 		if at := r.stopped(h, tx.node, tx.group().Settings); at.Before(least) {
 			least = at

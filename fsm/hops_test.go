@@ -224,11 +224,10 @@ func BenchmarkRouteLosesANode(b *testing.B) {
 func BenchmarkRouteFirstSet(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("hops-%d", n), func(b *testing.B) {
-			data := make([]byte, 0)
 			for b.Loop() {
 				b.StopTimer()
 				r := newRouted(b, NewestFormat)
-				data = entry(b, r.state, r.state.Applied()+1, &SetRoute{Prefix: HostPrefix(r.address), Hops: workers(0, n)}).Data
+				data := entry(b, r.state, r.state.Applied()+1, &SetRoute{Prefix: HostPrefix(r.address), Hops: workers(0, n)}).Data
 				b.StartTimer()
 				r.state.ApplyEntries([]LogEntry{{Index: r.state.Applied() + 1, Term: 1, Data: data}})
 			}

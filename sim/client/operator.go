@@ -141,12 +141,16 @@ func (o *Operator) Watch(every time.Duration) {
 		return
 	}
 	o.Status(turn.whom(), false, func(answer *fairleadv1.StatusResponse, err error) {
-		if err != nil || answer.GetLeader() == "" {
+		if err != nil {
 			return
 		}
-		servers := map[string]int{}
+		servers, judges := map[string]int{}, false
 		for _, m := range answer.GetMembers() {
 			servers[m.GetName()]++
+			judges = judges || m.GetLeader() && m.GetServerId() == answer.GetAnsweredBy()
+		}
+		if !judges {
+			return // others pass on what the leader says, but for one that is no member any more, which the leader tells nothing
 		}
 		for _, m := range answer.GetMembers() {
 			if servers[m.GetName()] > 1 {

@@ -5,7 +5,6 @@ package fault
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"fairlead.io/fairlead/sim/guest/start"
@@ -129,31 +128,24 @@ type Kind struct {
 }
 
 // All lists all kinds.
-func All() []Kind { return slices.Clone(kinds()) }
+func All() []Kind { return kinds() }
 
-var (
-	makeKinds sync.Once
-	made      []Kind
-)
-
-// kinds makes them when they are first asked for: acts among them find others, for what befalls members inside.
+// kinds makes them anew: acts among them find others, for what befalls members inside.
 func kinds() []Kind {
-	makeKinds.Do(func() {
-		made = slices.Concat(
-			processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
-			kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(),
-		)
-	})
-	return made
+	return slices.Concat(
+		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
+		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(),
+	)
 }
 
 // Find finds a kind by its name.
 func Find(name string) (Kind, bool) {
-	i := slices.IndexFunc(kinds(), func(k Kind) bool { return k.Name == name })
+	all := kinds()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
 		return Kind{}, false
 	}
-	return kinds()[i], true
+	return all[i], true
 }
 
 // Able tells whether there is anybody whom a fault of this kind can befall.
