@@ -42,8 +42,9 @@ test: ## everything that this machine allows; names what it skipped
 	@PATH="$$PATH:/usr/sbin:/sbin" $(GO) run ./hack/testrun $(ARGS)
 
 # Once on a machine, and before the tests: those that run in a network namespace could not fetch what it is built from.
-test-servers: ## build the Kubernetes API server, etcd and GoBGP 3 that tests start, unless they are there
+test-servers: ## build the Kubernetes API server, etcd, GoBGP 3 and the older release that tests start, unless they are there
 	@cd dataplane/bgp/gobgptest/v3 && for p in gobgpd gobgp; do $(GO) tool -n $$p >/dev/null; done
+	@$(GO) run ./e2e/release/fetch || echo "tests of upgrades will fail or be skipped" >&2
 	@$(GO) run ./e2e/kubetest/kubebin >/dev/null || echo "tests that need a Kubernetes API server will be skipped" >&2
 
 test-wasi: ## build everything that decides for GOOS=wasip1

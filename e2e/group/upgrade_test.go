@@ -15,7 +15,7 @@ import (
 // moment, until an operator finalizes the newer format: formats never rise by themselves, and once one has, the older
 // release is refused before it can do harm.
 func TestUpgradeAndBackBeforeFinalize(t *testing.T) {
-	older, newer := lab.Release(t, "fsm/group.go", "NewestFormat uint32 = 1"), lab.Binary(t)
+	older, newer := lab.Release(t), lab.Binary(t)
 	l := started(t, lab.Options{Binary: older})
 	stop := l.NeverMissing(prefix(0))
 	roll := func(binary string, members []*lab.Member) {

@@ -3,15 +3,15 @@
 package lab
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
+	"fairlead.io/fairlead/e2e/release"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -41,33 +41,15 @@ func Build(program string) (string, error) {
 	return path, nil
 }
 
-// Release is the path of the command as it was before the newest commit of this checkout that took a text out of a
-// file. The test is skipped where the history is not there, as in a shallow clone.
-func Release(t testing.TB, file, text string) string {
+// Release is the path of the command of the older release. The test is skipped where the history is not there, as in a shallow clone.
+func Release(t testing.TB) string {
 	t.Helper()
-	git := func(args ...string) []byte {
-		out, err := exec.Command("git", args...).Output()
-		if err != nil {
-			t.Skipf("the history of this checkout is needed for an older release: git %s: %v", args[0], err)
-		}
-		return out
-	}
-	top := strings.TrimSpace(string(git("rev-parse", "--show-toplevel")))
-	commit := strings.TrimSpace(string(git("-C", top, "log", "-1", "--format=%H", "-S", text, "--", file)))
-	if commit == "" {
-		t.Skipf("no commit of this checkout took %q out of %s", text, file)
-	}
-	dir := t.TempDir()
-	unpack := exec.Command("tar", "-x", "-C", dir)
-	unpack.Stdin = bytes.NewReader(git("-C", top, "archive", commit+"^"))
-	if out, err := unpack.CombinedOutput(); err != nil {
-		t.Fatalf("unpack %s: %v: %s", commit, err, out)
-	}
-	path := filepath.Join(dir, "fairlead-released")
-	build := exec.Command("go", "build", "-o", path, "./cmd/fairlead")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v: %s", commit, err, out)
+	path, err := release.Build(t.TempDir())
+	switch {
+	case errors.Is(err, release.ErrNoHistory):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
 	}
 	return path
 }
