@@ -37,7 +37,7 @@ const (
 type Folder struct {
 	path     string
 	options  Options
-	lock     *os.File
+	lock     io.Closer
 	log      Log
 	snaps    *snapshots
 	identity Identity
@@ -45,8 +45,8 @@ type Folder struct {
 
 // Options are what not every platform has.
 type Options struct {
-	// Lock takes the lock of an open file, until the file is closed or this process ends. Errors: ErrLocked.
-	Lock func(*os.File) error
+	// Lock takes the lock of an open file, until that is closed by what it gives, or this process ends. Errors: ErrLocked.
+	Lock func(*os.File) (io.Closer, error)
 	// MakeLog makes an empty log in the file at path, where there is none; OpenLog opens one that was made. Their errors
 	// name the path and the remedy.
 	MakeLog func(path string) (Log, error)
@@ -102,10 +102,11 @@ func (f *Folder) takeLock() error {
 	if err != nil {
 		return f.error("open data folder", remedyOpen, err)
 	}
-	f.lock = file
-	if err := f.options.Lock(file); err != nil {
-		return f.error("lock data folder", remedyLocked, err)
+	held, err := f.options.Lock(file)
+	if err != nil {
+		return f.error("lock data folder", remedyLocked, errors.Join(err, file.Close()))
 	}
+	f.lock = held
 	return nil
 }
 

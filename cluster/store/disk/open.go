@@ -6,8 +6,10 @@ package disk
 
 import (
 	"errors"
+	"io"
 	"os"
-	"syscall"
+
+	"fairlead.io/fairlead/internal/filelock"
 )
 
 // Open is OpenWith over bbolt and flock(2).
@@ -16,10 +18,10 @@ func Open(path, name string) (*Folder, error) {
 }
 
 // lock is free again once the process has ended, however it ends.
-func lock(file *os.File) error {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
+func lock(file *os.File) (io.Closer, error) {
+	held, err := filelock.Take(file)
+	if errors.Is(err, filelock.ErrTaken) {
+		return nil, ErrLocked
 	}
-	return err
+	return held, err
 }

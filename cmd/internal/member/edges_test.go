@@ -132,7 +132,7 @@ func (w *wire) member() member.Edges {
 	open := func(string) (disk.Log, error) { return entries, nil }
 	return member.Edges{
 		Folder: func(path, name string) (*disk.Folder, error) {
-			return disk.OpenWith(path, name, disk.Options{Lock: func(*os.File) error { return nil }, MakeLog: open, OpenLog: open})
+			return disk.OpenWith(path, name, disk.Options{Lock: func(f *os.File) (io.Closer, error) { return f, nil }, MakeLog: open, OpenLog: open})
 		},
 		Network: w.network,
 		Prober:  func(uint16, *slog.Logger) liveness.Prober { return deaf{} },

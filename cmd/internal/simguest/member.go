@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -113,7 +114,7 @@ func (g *guest) drivers(clock leader.Clock) func(string) (leader.Driver, bool) {
 // openFolder opens the data folder with a log that needs no memory maps. The world runs a process once at a time.
 func openFolder(path, name string) (*disk.Folder, error) {
 	return disk.OpenWith(path, name, disk.Options{
-		Lock: func(*os.File) error { return nil }, MakeLog: journal.Make, OpenLog: journal.Open,
+		Lock: func(f *os.File) (io.Closer, error) { return f, nil }, MakeLog: journal.Make, OpenLog: journal.Open,
 	})
 }
 

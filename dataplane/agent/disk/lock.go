@@ -10,7 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"fairlead.io/fairlead/internal/filelock"
 )
 
 // Lock keeps a second process out of a folder, which is made if it is missing, for as long as this one lives or
@@ -23,11 +24,12 @@ func Lock(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep state in %s: %w; name a folder that may be written to", dir, err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+	lock, err := filelock.Take(file)
+	if err != nil {
+		if errors.Is(err, filelock.ErrTaken) {
 			err = fmt.Errorf("%w; stop it first", ErrLocked)
 		}
 		return nil, fmt.Errorf("lock %s: %w", dir, errors.Join(err, file.Close()))
 	}
-	return file, nil
+	return lock, nil
 }
