@@ -21,6 +21,7 @@ const (
 	demandAgain   = 10 * time.Second // and one more each time that so long has passed
 	demandsEvery  = 200 * time.Millisecond
 	demandsShare  = 100             // looking takes no more than one part in so many of the time: GoBGP counts its table for it
+	demandsRarest = 5 * time.Second // but it is done so often: what a peer asks for makes looking slow
 	demandLag     = 5 * time.Minute // for which a peer that asked for more is left alone
 )
 
@@ -57,7 +58,7 @@ func (s *Speaker) limitDemands(ctx context.Context) {
 		}
 		began := time.Now()
 		peers, err := s.listPeers(ctx)
-		wait = max(demandsEvery, demandsShare*time.Since(began))
+		wait = min(max(demandsEvery, demandsShare*time.Since(began)), demandsRarest)
 		if err != nil {
 			continue // whoever changes or asks something is told
 		}

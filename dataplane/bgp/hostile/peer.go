@@ -37,6 +37,9 @@ type Peer struct {
 // ASN is the neighbour's AS number.
 const ASN = 65001
 
+// holdTime is longer than any test: a neighbour sends a KEEPALIVE where it belongs to the handshake, and none after it.
+const holdTime = time.Hour
+
 // Listen starts a neighbour at an address of its own.
 func Listen(t testing.TB, address netip.Addr) *Peer {
 	t.Helper()
@@ -52,7 +55,7 @@ func Listen(t testing.TB, address netip.Addr) *Peer {
 func (n *Peer) Peer() bgp.Peer {
 	return bgp.Peer{
 		Name: n.address.String(), Address: n.address, Port: n.listener.Addr().(*net.TCPAddr).AddrPort().Port(), RemoteASN: ASN,
-		Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
+		HoldTime: holdTime, Families: []bgp.Family{bgp.IPv4, bgp.IPv6},
 	}
 }
 
@@ -177,7 +180,8 @@ func openBody() []byte {
 		64, 2, 0, 0, // graceful restart, of nothing
 		65, 4, 0, 0, ASN >> 8, ASN & 0xff,
 	}
-	body := []byte{4, ASN >> 8, ASN & 0xff, 0, 90, 192, 0, 2, 254, byte(len(caps) + 2), 2, byte(len(caps))}
+	body := binary.BigEndian.AppendUint16([]byte{4, ASN >> 8, ASN & 0xff}, uint16(holdTime/time.Second))
+	body = append(body, 192, 0, 2, 254, byte(len(caps)+2), 2, byte(len(caps)))
 	return append(body, caps...)
 }
 
