@@ -21,7 +21,7 @@ var (
 	mayImport = map[string][]string{
 		"fsm":       {},
 		"api":       {"fsm"},
-		"cluster":   {"fsm", "api", "internal/connlimit", "internal/framelimit", "internal/freeport", "internal/mapped", "internal/private", "internal/safeyaml", "internal/smallfile", "internal/testkit"}, // freeport, private and testkit for its tests
+		"cluster":   {"fsm", "api", "internal/connlimit", "internal/filelock", "internal/framelimit", "internal/freeport", "internal/mapped", "internal/private", "internal/safeyaml", "internal/smallfile", "internal/testkit"}, // freeport, private and testkit for its tests
 		"dataplane": {"fsm", "api", "internal"},
 		"k8s":       {"fsm", "internal/safeyaml"},
 		"internal":  {},
