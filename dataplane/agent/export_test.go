@@ -2,6 +2,8 @@
 
 package agent
 
+import "github.com/prometheus/client_golang/prometheus/testutil"
+
 // KnowsWithoutQuorum tells whether a member answered last that it is out of touch with a quorum.
 func (a *Agent) KnowsWithoutQuorum(address string) bool {
 	a.fleet.mu.Lock()
@@ -10,4 +12,9 @@ func (a *Agent) KnowsWithoutQuorum(address string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.alive && !p.quorum
+}
+
+// Left tells how often a member was left, or did not serve when it was asked.
+func (a *Agent) Left() int {
+	return int(testutil.ToFloat64(a.metrics.failures.WithLabelValues("follow")))
 }

@@ -22,6 +22,7 @@ import (
 	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // quick makes everything that waits wait less.
@@ -30,6 +31,12 @@ func quick() agent.Tuning {
 		Heartbeat: 20 * time.Millisecond, Silence: time.Second, FirstStep: 2 * time.Second,
 		RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond,
 	}
+}
+
+// patient gives nobody up, however long the machine stands still, and tries nothing again by itself.
+func patient(t *agent.Tuning) {
+	t.FirstStep, t.Silence = time.Hour, testkit.Patience
+	t.RetryMin, t.RetryMax = time.Hour, time.Hour
 }
 
 // member is one member of a group, with its API on loopback behind real TLS.
