@@ -94,7 +94,7 @@ func TestUnknownNodeIsServedAndRegisteredLater(t *testing.T) {
 	w, g := grouptest.NewWorld(t), grouptest.NewGroup(t)
 	routed(t, g, "192.0.2.1")
 	m := newMember(t, w, "m1", g)
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, tuning: patient}) // the member has to ask for the acknowledgement
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m.api.Address}, tuning: once}) // the member has to ask for the acknowledgement
 	testkit.Until(t, "the rules are there", n.has("192.0.2.1/32"))
 	g.Apply(t, &fsm.PutNode{ID: "n1"})
 	testkit.Until(t, "the address is acknowledged", acknowledged(g, "192.0.2.1/32"))

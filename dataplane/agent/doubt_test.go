@@ -36,9 +36,7 @@ func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
 		address := o.serve(t, w)
 		members[address], seeds = o, append(seeds, address)
 	}
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
-		t.FirstStep, t.Silence = time.Hour, testkit.Patience // a machine that stands still for half a second is no member that is silent
-	}})
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: patient})
 	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	p := pair{node: n, followed: members[n.Status().Member]}
 	for address, o := range members {
@@ -128,7 +126,7 @@ func TestAgentAsksAgainAtOnceWhenAMemberIsBackInTouch(t *testing.T) {
 		return []*fairleadv1.SyncResponse{step(t, "g1", fsm.Revision{Epoch: 1, Index: 10}, true, one, one)}
 	}}
 	o.alone.Store(true)
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: patient})
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: once})
 	testkit.Until(t, "the member does not serve the agent, and says why", func() bool { return n.Left() == 1 && o.beaten.Load() > 0 })
 	o.alone.Store(false)
 	testkit.Until(t, "the member is followed", func() bool { return n.Status().Member != "" })
@@ -140,7 +138,7 @@ func TestAgentPausesWhereAMemberInTouchDoesNotServe(t *testing.T) {
 	w := grouptest.NewWorld(t)
 	o := &odd{sync: func(*fairleadv1.SyncRequest) []*fairleadv1.SyncResponse { return nil }}
 	startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: func(t *agent.Tuning) {
-		patient(t)
+		once(t)
 		t.FirstStep = time.Millisecond
 	}})
 	testkit.Until(t, "many heartbeats are answered", func() bool { return o.beaten.Load() > 10 })

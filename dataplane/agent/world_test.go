@@ -33,9 +33,12 @@ func quick() agent.Tuning {
 	}
 }
 
-// patient gives nobody up, however long the machine stands still, and tries nothing again by itself.
-func patient(t *agent.Tuning) {
-	t.FirstStep, t.Silence = time.Hour, testkit.Patience
+// patient gives no member up, however long the machine stands still.
+func patient(t *agent.Tuning) { t.FirstStep, t.Silence = time.Hour, testkit.Patience }
+
+// once is patient, and tries nothing again by itself.
+func once(t *agent.Tuning) {
+	patient(t)
 	t.RetryMin, t.RetryMax = time.Hour, time.Hour
 }
 
