@@ -36,7 +36,7 @@ func newPair(t *testing.T, acknowledge func(context.Context) error) pair {
 		address := o.serve(t, w)
 		members[address], seeds = o, append(seeds, address)
 	}
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: patient})
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds})
 	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	p := pair{node: n, followed: members[n.Status().Member]}
 	for address, o := range members {
@@ -110,9 +110,7 @@ func TestAgentThatStartsDoesNotWaitForAMemberOutOfReach(t *testing.T) {
 		if round == 100 {
 			t.Fatal("the mute member was never asked")
 		}
-		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) {
-			t.FirstStep = time.Hour
-		}})
+		n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: func(t *agent.Tuning) { t.Silence = time.Second }})
 		testkit.Until(t, "the other member is followed", func() bool { return n.Status().Member == seeds[1] })
 	}
 }

@@ -138,7 +138,7 @@ func TestDeltaThatDoesNotFitIsAskedForAnew(t *testing.T) {
 			step(t, "g1", fsm.Revision{Epoch: 1, Index: 20}, false, all, all[1:2]), // one is missing
 		}
 	}
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}, tuning: patient})
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{o.serve(t, w)}})
 	testkit.Until(t, "everything is there", n.has("192.0.2.1/32", "192.0.2.2/32", "192.0.2.3/32"))
 	o.mu.Lock()
 	defer o.mu.Unlock()

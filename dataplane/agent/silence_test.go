@@ -121,7 +121,7 @@ func TestAgentLeavesASilentMemberAndDialsItAnew(t *testing.T) {
 		members[through.address], wires[through.address] = m, through
 		seeds = append(seeds, through.address)
 	}
-	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds})
+	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: seeds, tuning: hasty})
 	testkit.Until(t, "a member is followed", func() bool { return n.Status().Member != "" })
 	first := n.Status().Member
 	for _, m := range members {
@@ -135,7 +135,7 @@ func TestAgentLeavesASilentMemberAndDialsItAnew(t *testing.T) {
 	})
 	testkit.Until(t, "the silent one is heard of anew", func() bool {
 		list, _ := members[first].service.Beats()
-		return list[0].At.After(begin.Add(quick().Silence))
+		return list[0].At.After(begin.Add(time.Second))
 	})
 	routed(t, g, "192.0.2.1")
 	testkit.Until(t, "the node goes on", acknowledged(g, "192.0.2.1/32"))

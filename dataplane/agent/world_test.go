@@ -25,22 +25,20 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// quick makes everything that waits wait less.
+// quick makes everything that waits wait less, but for members: those are given up by tests of that alone, since a machine may stand still for a
+// while and makes all connections anew then, which takes longer than before.
 func quick() agent.Tuning {
 	return agent.Tuning{
-		Heartbeat: 20 * time.Millisecond, Silence: time.Second, FirstStep: 2 * time.Second,
+		Heartbeat: 20 * time.Millisecond, Silence: testkit.Patience, FirstStep: time.Hour,
 		RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond,
 	}
 }
 
-// patient gives no member up, however long the machine stands still.
-func patient(t *agent.Tuning) { t.FirstStep, t.Silence = time.Hour, testkit.Patience }
+// once tries nothing again by itself.
+func once(t *agent.Tuning) { t.RetryMin, t.RetryMax = time.Hour, time.Hour }
 
-// once is patient, and tries nothing again by itself.
-func once(t *agent.Tuning) {
-	patient(t)
-	t.RetryMin, t.RetryMax = time.Hour, time.Hour
-}
+// hasty gives members up that are silent for a second, or say nothing at first for two.
+func hasty(t *agent.Tuning) { t.Silence, t.FirstStep = time.Second, 2*time.Second }
 
 // member is one member of a group, with its API on loopback behind real TLS.
 type member struct {
