@@ -4,6 +4,7 @@ package admin_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 func (w *world) status(member string) *fairleadv1.StatusResponse {
@@ -27,7 +29,11 @@ func TestStatusShowsEachMemberAsItSeesItself(t *testing.T) {
 	w := newWorld(t)
 	w.group.edit(func() { w.group.members[2].Healthy = false })
 	for _, asked := range []string{"m1", "m2", "m3"} {
-		status := w.status(asked)
+		var status *fairleadv1.StatusResponse
+		testkit.Until(t, "all tell "+asked, func() bool { // on a busy machine some do not in time
+			status = w.status(asked)
+			return !slices.ContainsFunc(status.GetMembers(), func(m *fairleadv1.Member) bool { return m.GetUnreachable() != "" })
+		})
 		if status.GetLeader() != "m1" || status.GetAnsweredBy() != asked+"-x" || status.GetVoters() != 3 || status.GetHealthyVoters() != 2 || status.GetQuorum() != 2 {
 			t.Fatalf("%s says %v", asked, status)
 		}
@@ -36,7 +42,7 @@ func TestStatusShowsEachMemberAsItSeesItself(t *testing.T) {
 			if m.GetName() == "m1" {
 				state = "Leader"
 			}
-			if m.GetUnreachable() != "" || m.GetState() != state || m.GetApplied() != 42 || m.GetDigest() != "d1" || m.LastContactMs == nil {
+			if m.GetState() != state || m.GetApplied() != 42 || m.GetDigest() != "d1" || m.LastContactMs == nil {
 				t.Errorf("%s says of %s: %v", asked, m.GetName(), m)
 			}
 			if m.GetHealthy() != (i < 2) || m.GetLeader() != (i == 0) {

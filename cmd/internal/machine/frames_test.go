@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -48,11 +49,17 @@ func TestFramesWithoutEndAtAdmissionAreReadSlowly(t *testing.T) {
 				return err
 			}
 			if protocol == "h2" {
-				framer := http2.NewFramer(conn, conn)
+				var many bytes.Buffer
+				framer := http2.NewFramer(&many, nil)
+				for range 100 {
+					if err := framer.WriteSettings(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 					t.Fatal(err)
 				}
-				send = func() error { return framer.WriteSettings() }
+				send = func() error { _, err := conn.Write(many.Bytes()); return err }
 			}
 			testkit.Eventually(t, "a server that stops reading", func() error {
 				for range 100 {
