@@ -45,6 +45,11 @@ func (d *demand) more(counted uint64, now time.Time) bool {
 	return !d.may.AllowN(now, int(min(asked, demandsAtOnce+1))) // which is never allowed
 }
 
+// demandsPause is until what peers asked for is looked at again, after a look that took so long.
+func demandsPause(took time.Duration) time.Duration {
+	return min(max(demandsEvery, demandsShare*took), demandsRarest)
+}
+
 // limitDemands ends sessions with peers that ask for too much, until ctx ends.
 func (s *Speaker) limitDemands(ctx context.Context) {
 	defer close(s.limited)
@@ -58,7 +63,7 @@ func (s *Speaker) limitDemands(ctx context.Context) {
 		}
 		began := time.Now()
 		peers, err := s.listPeers(ctx)
-		wait = min(max(demandsEvery, demandsShare*time.Since(began)), demandsRarest)
+		wait = demandsPause(time.Since(began))
 		if err != nil {
 			continue // whoever changes or asks something is told
 		}

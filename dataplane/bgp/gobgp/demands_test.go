@@ -66,6 +66,17 @@ func TestDemandsOfAPeer(t *testing.T) {
 	}
 }
 
+// Looking takes a small share of the time, but a peer that makes it slow is not looked at more seldom for that than every some seconds.
+func TestWhatPeersAskForIsLookedAtOftenEnough(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: demandsEvery, demandsEvery / demandsShare: demandsEvery, 10 * time.Millisecond: time.Second, time.Second: demandsRarest, time.Hour: demandsRarest,
+	} {
+		if got := demandsPause(took); got != want {
+			t.Errorf("after a look of %s the next one is in %s, want %s", took, got, want)
+		}
+	}
+}
+
 // Sessions that were closed for what a peer asked for are counted, and shown with the peer.
 func TestSessionsClosedForDemandsAreCounted(t *testing.T) {
 	parallel(t)
