@@ -322,5 +322,8 @@ func (w *history) drawGroup(t *rapid.T) fsm.Command {
 		return &fsm.Checkpoint{Index: w.next} // an index that nobody can have a digest of
 	}
 	at := w.digests[len(w.digests)-1-back]
+	if rapid.Bool().Draw(t, "contradicts") { // of a proposer whose record is another one
+		at.digest.Lo++
+	}
 	return &fsm.Checkpoint{Index: at.index, Digest: at.digest}
 }

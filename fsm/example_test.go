@@ -107,7 +107,6 @@ func TestApplyStopsOnWhatWouldForkTheRecord(t *testing.T) {
 		why    string
 	}{
 		"index-repeated":  {nil, 1, &fsm.PutSettings{}, "entry 1 comes after 1 was applied"},
-		"other-digest":    {[]fsm.Command{report}, 3, &fsm.Checkpoint{Index: 2, Digest: fsm.Digest{Lo: 1}}, "differs at index 2"},
 		"format-unknown":  {[]fsm.Command{report}, 3, &fsm.RaiseFormat{Format: fsm.NewestFormat + 1}, "upgrade this member"},
 		"group-too-young": {nil, 0, &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat + 1}, "upgrade this member"},
 	} {

@@ -259,7 +259,8 @@ func (c *PutSettings) apply(tx *txn) Outcome {
 	return tx.ok()
 }
 
-// Checkpoint carries the proposer's digest at an earlier index. A member whose digest differed then stops.
+// Checkpoint carries the proposer's digest at an earlier index. Each member notes whether its own was another one then (Contradicted): what it makes of
+// that is no part of the record, and which of the two is wrong one digest does not tell.
 type Checkpoint struct {
 	Index  Index  `pb:"1"`
 	Digest Digest `pb:"2"`
@@ -269,14 +270,11 @@ type Checkpoint struct {
 func (*Checkpoint) Kind() Kind { return KindCheckpoint }
 
 func (c *Checkpoint) apply(tx *txn) Outcome {
-	if have, known := tx.state.recent.at(c.Index); known && have != c.Digest {
-		panic(fmt.Sprintf("fsm: this copy of the record differs at index %d: digest %s, the leader's %s; "+
-			"stop this member, keep its folder for a report, and let it join anew from an empty one", c.Index, have, c.Digest))
-	}
 	g := tx.group()
 	if c.Index <= g.Checkpoint || c.Index >= tx.state.applied {
 		return refuse(RejectStaleRevision, "checkpoint", fmt.Sprint(g.Checkpoint), fmt.Sprint(c.Index))
 	}
+	tx.state.recent.compare(c)
 	next := *g
 	next.Checkpoint = c.Index
 	tx.put(&next)

@@ -166,7 +166,8 @@ func (s *State) ReplaceBy(backup *State, renewal LogEntry) []Outcome {
 
 // become takes over all that another State holds, which is given up.
 func (s *State) become(other *State) {
-	s.rows, s.applied, s.digest, s.graves, s.recent = other.rows, other.applied, other.digest, other.graves, digests{}
+	s.rows, s.applied, s.digest, s.graves = other.rows, other.applied, other.digest, other.graves
+	s.recent.forget()
 	s.recent.remember(s.applied, s.digest)
 	all := map[Table]bool{}
 	for _, t := range Tables() {

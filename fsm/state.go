@@ -51,8 +51,8 @@ func (s *State) Identity() (GroupID, Epoch, uint32) {
 }
 
 // ApplyEntries applies committed entries in order and returns the outcomes of each entry's commands. Readers
-// see whole entries only, some together. It panics on an entry that this release cannot read, on an index that does not rise and on
-// a checkpoint that contradicts this copy: going on would fork the record.
+// see whole entries only, some together. It panics on an entry that this release cannot read and on an index that does not rise: going on would
+// fork the record.
 func (s *State) ApplyEntries(entries []LogEntry) [][]Outcome {
 	tx := s.begin()
 	out := make([][]Outcome, len(entries))
