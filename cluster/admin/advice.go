@@ -46,8 +46,8 @@ func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
 		return "nobody leads: if this stays so for more than some seconds, look at the members' logs and at the network between their Raft ports"
 	}
 	if first, other := disagreement(status); other != nil {
-		return fmt.Sprintf("%s and %s have different records at index %d: stop the one that differs from the others, "+
-			"wipe its data folder and let it join again", first.GetName(), other.GetName(), other.GetDigestAt())
+		return fmt.Sprintf("%s and %s have different records at index %d: one that differs from a majority ends by itself, and its log says how it joins again; "+
+			"without a majority that agrees nobody is judged: keep the data folders of all, make a backup, and report it", first.GetName(), other.GetName(), other.GetDigestAt())
 	}
 	switch {
 	case len(down) > 0 && t.healthy == t.quorum() && t.voters > 1:

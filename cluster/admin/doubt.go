@@ -22,11 +22,11 @@ func doubt(status *fairleadv1.StatusResponse) {
 		}
 	}
 	for _, told := range tellers(status) {
-		right := most(told)
+		right := most(status, told)
 		for _, member := range told {
-			if member.GetDigest() != right {
+			if right != "" && member.GetDigest() != right {
 				member.Healthy = false
-				member.Unhealthy = fmt.Sprintf("has another record at index %d than most that were asked", member.GetDigestAt())
+				member.Unhealthy = fmt.Sprintf("has another record at index %d than most voters", member.GetDigestAt())
 			}
 		}
 	}
@@ -60,19 +60,21 @@ func tellers(status *fairleadv1.StatusResponse) (out [][]*fairleadv1.Member) {
 	return out
 }
 
-// most is the digest that most of some members have; of several the leader's, if it has one of them.
-func most(told []*fairleadv1.Member) (digest string) {
-	votes := map[string]int{}
-	for _, member := range told {
-		votes[member.GetDigest()] += 2
-		if member.GetLeader() {
-			votes[member.GetDigest()]++
+// most is the digest that a majority of all voters has, those that told none included; empty without one: nobody is judged then, by a leader's either.
+func most(status *fairleadv1.StatusResponse, told []*fairleadv1.Member) (digest string) {
+	voters, votes := 0, map[string]int{}
+	for _, member := range status.GetMembers() {
+		if member.GetSuffrage() == fairleadv1.Suffrage_SUFFRAGE_VOTER {
+			voters++
 		}
 	}
 	for _, member := range told {
-		if digest == "" || votes[member.GetDigest()] > votes[digest] {
-			digest = member.GetDigest()
+		if member.GetSuffrage() != fairleadv1.Suffrage_SUFFRAGE_VOTER {
+			continue
+		}
+		if votes[member.GetDigest()]++; votes[member.GetDigest()] > voters/2 {
+			return member.GetDigest()
 		}
 	}
-	return digest
+	return ""
 }

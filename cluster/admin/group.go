@@ -19,6 +19,9 @@ type Group interface {
 	// Status is what this member knows by itself. It must not wait for others.
 	Status(ctx context.Context) (Status, error)
 
+	// DigestAt is that of this member's record at an index, in hex, once it got there; false if it does not know, or ctx ended.
+	DigestAt(ctx context.Context, index uint64) (digest string, known bool)
+
 	// AddVoter, AddNonvoter, Demote and Remove change the configuration. The quorum was judged on the
 	// configuration at Change.Index; an implementation that can, refuses with NotReady if it is newer by now.
 	AddVoter(ctx context.Context, server Member, change Change) error

@@ -95,6 +95,17 @@ func (v *memberView) Status(context.Context) (admin.Status, error) {
 	return status, nil
 }
 
+// DigestAt knows the index of the record that Status tells of, alone.
+func (v *memberView) DigestAt(ctx context.Context, index uint64) (string, bool) {
+	status, _ := v.Status(ctx)
+	for _, m := range status.Members {
+		if m.ID == v.id && m.DigestAt == index {
+			return m.Digest, true
+		}
+	}
+	return "", false
+}
+
 // serial is what is another one in each run.
 var serial = regexp.MustCompile(`certificate [0-9a-f]+`)
 

@@ -24,12 +24,30 @@ func (s *RaftService) Status(ctx context.Context, req *fairleadv1.StatusRequest)
 		return nil, err
 	}
 	response := s.toStatus(own)
+	if at := req.GetDigestAt(); at != 0 {
+		s.tellDigest(ctx, response, at)
+	}
 	if !req.GetLocal() {
 		merge(response, s.ask(ctx, response.GetMembers()))
 	}
 	doubt(response)
 	summarize(response)
 	return response, nil
+}
+
+// tellDigest puts the digest of this member's record at an index in place of the present one, or none if it does not know.
+func (s *RaftService) tellDigest(ctx context.Context, response *fairleadv1.StatusResponse, at uint64) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	itself := findMember(response, response.GetAnsweredBy())
+	if itself == nil {
+		return // it does not know yet that it belongs
+	}
+	digest, known := s.group.DigestAt(ctx, at)
+	if !known {
+		at = 0
+	}
+	itself.Digest, itself.DigestAt = digest, at
 }
 
 // Peers implements fairleadv1connect.RaftServiceHandler.

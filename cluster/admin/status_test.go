@@ -108,6 +108,34 @@ func TestStatusNamesMembersWhoseRecordsDiffer(t *testing.T) {
 	}
 }
 
+// Without a majority of the voters nobody's health is judged by a record, not even by the leader's.
+func TestNobodyIsJudgedByARecordWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group.edit(func() { w.member("m2").view.digest, w.member("m3").view.digest = "d2", "d3" })
+	status := w.status("m2")
+	if advice := status.GetAdvice(); !strings.Contains(advice, "have different records at index 42") || status.GetHealthyVoters() != 3 {
+		t.Errorf("advice %q, %d healthy", advice, status.GetHealthyVoters())
+	}
+}
+
+// Whoever asks for the digest at an index gets that one or none.
+func TestStatusTellsTheDigestThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for at, want := range map[uint64]string{42: "d1", 7: ""} {
+		status, err := w.client(pki.Member, "m1", "m2").Raft.Status(w.ctx(), &fairleadv1.StatusRequest{Local: true, DigestAt: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range status.GetMembers() {
+			if m.GetName() == "m2" && (m.GetDigest() != want || (m.GetDigestAt() == at) != (want != "")) {
+				t.Errorf("at %d: %q at %d", at, m.GetDigest(), m.GetDigestAt())
+			}
+		}
+	}
+}
+
 // Records of different indexes are not to be compared.
 func TestRecordsOfDifferentIndexesMayDiffer(t *testing.T) {
 	t.Parallel()

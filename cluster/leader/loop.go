@@ -53,6 +53,8 @@ type Config struct {
 	DryRun bool
 	// Rehearsed is told in a dry run what the record would be: Drivers and Judge are asked about the drivers of that one. Optional.
 	Rehearsed func(*fsm.View)
+	// Agree gives a view of this member's record that most members have alike, and tells whether all have that can be asked. Optional: nobody is asked.
+	Agree func(ctx context.Context) (v *fsm.View, alike bool, err error)
 	// Random spreads retries; optional with Drivers nil.
 	Random *rand.Rand
 	// Metrics is optional.
@@ -136,6 +138,9 @@ func New(c Config) (*Leader, error) {
 		if field.missing {
 			return nil, fmt.Errorf("leader: config lacks %s", field.name)
 		}
+	}
+	if c.Agree == nil {
+		c.Agree = func(context.Context) (*fsm.View, bool, error) { return c.Record.Read(), true, nil }
 	}
 	c.Timing = c.Timing.withDefaults()
 	m := newMetrics()

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	comparing "fairlead.io/fairlead/cluster/compare"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/internal/testkit"
@@ -434,6 +436,33 @@ func TestLoopCheckpointsWhatChanged(t *testing.T) {
 		}
 		g.commit(&fsm.PutSettings{Settings: fsm.Settings{HistoryLimit: 9}})
 		testkit.Eventually(t, "checkpoints", checkpoints(3))
+	})
+}
+
+// What most members do not have alike is never proposed. While one differs it hears of what the others have again and again, whether or not anything was
+// decided.
+func TestLoopProposesCheckpointsOfMostAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLiveGroup(t)
+		var agreed, alike atomic.Bool
+		lead(t, Config{Record: g.state, Group: g, Timing: Timing{Checkpoint: time.Second}, Agree: func(context.Context) (*fsm.View, bool, error) {
+			if !agreed.Load() {
+				return nil, false, comparing.ErrUndecided
+			}
+			return g.state.Read(), alike.Load(), nil
+		}})
+		for _, step := range []struct {
+			agreed, alike bool
+			least, most   int
+		}{{false, false, 0, 0}, {true, false, 5, 10}, {true, true, 0, 1}} {
+			before := committed[*fsm.Checkpoint](g)
+			agreed.Store(step.agreed)
+			alike.Store(step.alike)
+			time.Sleep(10 * time.Second)
+			if n := committed[*fsm.Checkpoint](g) - before; n < step.least || n > step.most {
+				t.Errorf("%d checkpoints in 10 s: %+v", n, step)
+			}
+		}
 	})
 }
 

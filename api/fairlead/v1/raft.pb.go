@@ -304,7 +304,10 @@ func (x *Member) GetWritingMs() int64 {
 type StatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Answer from this member's own knowledge only, without asking the others.
-	Local         bool `protobuf:"varint,1,opt,name=local,proto3" json:"local,omitempty"`
+	Local bool `protobuf:"varint,1,opt,name=local,proto3" json:"local,omitempty"`
+	// Tell the digest that this member's record had at that index, in place of the present one, once it has got there: it waits for a second. If it
+	// does not know (any more), it tells none. Members of releases before this tell their present one.
+	DigestAt      uint64 `protobuf:"varint,2,opt,name=digest_at,json=digestAt,proto3" json:"digest_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +347,13 @@ func (x *StatusRequest) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *StatusRequest) GetDigestAt() uint64 {
+	if x != nil {
+		return x.DigestAt
+	}
+	return 0
 }
 
 type StatusResponse struct {
@@ -1641,9 +1651,10 @@ const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\tunhealthy\x18\x15 \x01(\tR\tunhealthy\x12\x1d\n" +
 	"\n" +
 	"writing_ms\x18\x16 \x01(\x03R\twritingMsB\x12\n" +
-	"\x10_last_contact_ms\"%\n" +
+	"\x10_last_contact_ms\"B\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05local\x18\x01 \x01(\bR\x05local\"\xf0\x02\n" +
+	"\x05local\x18\x01 \x01(\bR\x05local\x12\x1b\n" +
+	"\tdigest_at\x18\x02 \x01(\x04R\bdigestAt\"\xf0\x02\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +

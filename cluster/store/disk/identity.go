@@ -40,7 +40,9 @@ type Identity struct {
 	// have no business here.
 	Format uint32 `json:"format,omitempty"`
 	// Removed says that the group has removed this server: the folder is of no use any more.
-	Removed bool      `json:"removed,omitempty"`
+	Removed bool `json:"removed,omitempty"`
+	// Differs says, for people, how this server's record was found to be another one than most voters': it takes no part any more. Empty if it was not.
+	Differs string    `json:"differs,omitempty"`
 	Created time.Time `json:"created"` // for people
 	// Made is false until the files beside this one exist. A folder that was made and lacks its log was tampered with.
 	Made bool `json:"made"`
@@ -140,6 +142,15 @@ func (f *Folder) SetRemoved(removed bool) error {
 		return nil
 	}
 	f.identity.Removed = removed
+	return f.writeIdentity()
+}
+
+// SetDiffers remembers how this server's record was found to be another one than the group's. It is for good, unless the folder becomes a group of its own.
+func (f *Folder) SetDiffers(found string) error {
+	if f.identity.Differs == found {
+		return nil
+	}
+	f.identity.Differs = found
 	return f.writeIdentity()
 }
 

@@ -22,6 +22,8 @@ type adminGroup struct {
 	version string
 	// apiOf tells where a member's API is, by its name.
 	apiOf func(name string) string
+	// doubts tells what is wrong with a server's record, as far as this member compared it.
+	doubts func(id string) string
 }
 
 var _ admin.Group = (*adminGroup)(nil)
@@ -52,6 +54,9 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 		ID: p.ID, Name: p.Name, Address: p.Address, APIAddress: g.apiOf(p.Name),
 		Voter: p.Voter, Leader: p.Leads, Healthy: p.Answer && p.Behind == "", Unhealthy: ails(p, raft.Contact),
 	}}
+	if why := g.doubts(p.ID); why != "" && raft.Contact.Leads {
+		m.Healthy, m.Unhealthy = false, why
+	}
 	if known, ok := fsm.Get[*fsm.Member](view, fsm.TableMembers, p.ID); ok {
 		m.Format, m.Version = known.Format, known.Version
 		m.Announced = admin.Revision{Epoch: uint64(known.Announced.Epoch), Index: uint64(known.Announced.Index)}
@@ -70,6 +75,15 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 		m.LastContact = time.Since(c.At)
 	}
 	return m
+}
+
+// DigestAt implements admin.Group.
+func (g *adminGroup) DigestAt(ctx context.Context, index uint64) (string, bool) {
+	if g.node.AwaitApplied(ctx, cluster.Index(index)) != nil {
+		return "", false
+	}
+	digest, known := g.state.DigestAt(fsm.Index(index))
+	return digest.String(), known
 }
 
 // ails is what is wrong with a server, as a leader finds; nothing elsewhere.

@@ -35,7 +35,7 @@ type source interface {
 func (m *Member) newLeaderWork() (*leaderWork, error) {
 	w, c := &leaderWork{}, m.config
 	options := leader.Config{
-		Record: m.state, Group: leaderGroup{m.node}, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
+		Record: m.state, Group: leaderGroup{m.node}, Agree: m.comparer.Agree, Clock: m.edges.Clock, Log: m.log, Metrics: m.registry,
 		Options: leader.Options{
 			IgnoreUnclassed: c.OnlyClass, NodePorts: c.NodePorts, ClusterIPs: c.ClusterIPs, BalancingPolicies: c.BalancingPolicies,
 			Tunnels:       c.Tunnels.Settings(),

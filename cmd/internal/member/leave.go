@@ -11,6 +11,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/compare"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -23,11 +24,13 @@ const (
 
 // leave is what a member owes that ends, for why. As a rule it comes back, and switches keep its paths meanwhile. One that
 // the group has removed never does: it withdraws everything, and tells the group, which otherwise waits until no switch can
-// hold a path of it.
+// hold a path of it. One whose record is another one than the group's withdraws everything, too.
 func (m *Member) leave(ctx context.Context, why error) {
 	switch {
 	case errors.Is(why, cluster.ErrRemoved):
 		m.leaveForGood(ctx)
+	case errors.Is(why, compare.ErrDiffers):
+		m.leaveDiffering(ctx, why)
 	case m.speaker != nil:
 		m.detach(ctx)
 	}
@@ -46,6 +49,21 @@ func (m *Member) leaveForGood(ctx context.Context) {
 	}
 	if err != nil {
 		m.log.Warn("group not told that this server has left", "server", m.self.ID, "err", err)
+	}
+}
+
+// leaveDiffering is what a member owes whose record is not the group's: what it announces may be wrong, and it does not come back by itself.
+func (m *Member) leaveDiffering(ctx context.Context, why error) {
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	defer cancel()
+	var differs *compare.DiffersError
+	if errors.As(why, &differs) {
+		if err := m.folder.SetDiffers(differs.Found); err != nil {
+			m.log.Error("data folder does not remember that its record is not the group's", "err", err)
+		}
+	}
+	if err := m.withdraw(ctx); err != nil {
+		m.log.Warn("paths not withdrawn in order", "err", err)
 	}
 }
 

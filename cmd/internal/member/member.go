@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/agents"
+	"fairlead.io/fairlead/cluster/compare"
 	"fairlead.io/fairlead/cluster/enrol"
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/liveness"
@@ -50,6 +51,7 @@ type Member struct {
 	server    *admin.Server
 	clients   *admin.Peers
 	others    *others
+	comparer  *compare.Comparer
 	self      admin.Member
 	run       string          // drawn at this start
 	open      context.Context // until Close
@@ -85,7 +87,7 @@ func Open(c config.Controller, version string, edges Edges, log *slog.Logger) (*
 	m.open, m.close = context.WithCancel(context.Background())
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, step := range []func() error{
-		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openNetwork, m.openNode, m.openDrivers, m.openOutside, m.openServices, m.openEnrolment, m.openLiveness, m.openBGP,
+		m.useLegacyGlobals, m.openKubernetes, m.openFolder, m.openNetwork, m.openNode, m.openComparer, m.openDrivers, m.openOutside, m.openServices, m.openEnrolment, m.openLiveness, m.openBGP,
 		m.openAdmission,
 	} {
 		if err := step(); err != nil {
@@ -102,7 +104,7 @@ func (m *Member) openFolder() (err error) {
 	}
 	m.narrow()
 	m.belonging = newBelonging(m.state, m.folder)
-	return cmp.Or(knows(m.folder), belongs(m.folder))
+	return cmp.Or(knows(m.folder), belongs(m.folder), agrees(m.folder))
 }
 
 // narrow keeps what the data folder holds from other users of the machine: the record, passwords of peers, keys. Whoever made the

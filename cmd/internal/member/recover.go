@@ -3,6 +3,7 @@
 package member
 
 import (
+	"errors"
 	"log/slog"
 
 	"fairlead.io/fairlead/cluster"
@@ -37,7 +38,7 @@ func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Pee
 	if done.Again {
 		done.Others = formerMembers(record.Read(), c.Name)
 	}
-	return done, folder.SetRemoved(false)
+	return done, errors.Join(folder.SetRemoved(false), folder.SetDiffers(""))
 }
 
 // formerMembers are the members other than one that a record names: a folder that was recovered twice has them nowhere else.

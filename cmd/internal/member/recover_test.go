@@ -6,11 +6,13 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/compare"
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
@@ -31,6 +33,35 @@ func TestRecoverNamesTheOthersEachTime(t *testing.T) {
 		if !reflect.DeepEqual(done.Others, others) || done.Again != (i > 0) {
 			t.Errorf("time %d: %+v", i+1, done)
 		}
+	}
+}
+
+// A folder whose record was found to be another one than the group's is refused, until it becomes a group of its own: it may be the last one there is.
+func TestRecoverTakesAFolderWhoseRecordDiffered(t *testing.T) {
+	t.Parallel()
+	conf := config.Controller{Name: "m1", DataDir: t.TempDir(), Advertise: config.Advertise{Raft: "192.0.2.1:7444"}}
+	grouped(t, conf)
+	differs := func(set string) (err error) {
+		f, openErr := disk.Open(conf.DataDir, conf.Name)
+		if openErr != nil {
+			t.Fatal(openErr)
+		}
+		if set != "" {
+			err = f.SetDiffers(set)
+		}
+		return errors.Join(err, agrees(f), f.Close())
+	}
+	if err := differs("at index 7"); !errors.Is(err, compare.ErrDiffers) {
+		t.Fatalf("taken: %v", err)
+	}
+	if err := differs(""); !errors.Is(err, compare.ErrDiffers) || !strings.Contains(err.Error(), "at index 7") {
+		t.Errorf("taken at the next start: %v", err)
+	}
+	if _, err := Recover(conf, Edges{Folder: disk.Open}, nil, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := differs(""); err != nil {
+		t.Errorf("refused though it was recovered: %v", err)
 	}
 }
 

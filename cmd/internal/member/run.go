@@ -39,6 +39,7 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	part("raft", m.node.Run)
 	part("api", func(ctx context.Context) error { return m.network.ServeAPI(ctx, m.server) })
+	part("record", m.comparer.Run)
 	part("stale", m.endStale)
 	part("report", m.reporter.run)
 	part("agents", m.agents.Run)

@@ -35,6 +35,7 @@ func (m *Member) openServices() (err error) {
 		return err
 	}
 	m.node.WhileLeader(m.work.lead)
+	m.node.WhileLeader(m.comparer.Lead)
 	m.server, err = admin.NewServer(admin.ServerOptions{
 		Endpoint: m.network.Endpoint, Members: m.config.MemberAddresses(), Log: m.log, Metrics: m.registry, Now: time.Now,
 		Standing: admin.Standing{Revoked: enrol.Revocations{Record: m.state}.Why, Serves: m.node.Serves, Starting: m.starting},
@@ -42,7 +43,7 @@ func (m *Member) openServices() (err error) {
 	if err != nil {
 		return err
 	}
-	group := &adminGroup{node: m.node, state: m.state, self: m.self, version: m.version, apiOf: m.apiOf}
+	group := &adminGroup{node: m.node, state: m.state, self: m.self, version: m.version, apiOf: m.apiOf, doubts: m.comparer.Doubts}
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRaftServiceHandler(admin.NewRaftService(group, m.clients, m.log), o...)
 	})
