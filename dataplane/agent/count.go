@@ -5,11 +5,11 @@ package agent
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"time"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/dataplane/flows"
+	"fairlead.io/fairlead/fsm"
 )
 
 // Flows counts the connections that come in to addresses by way of the node; flows.Reader is one.
@@ -69,8 +69,7 @@ func (a *Agent) countOnce(ctx context.Context) *counted {
 	if err != nil {
 		a.metrics.failed("count")
 		a.log.Warn("flows not counted", "err", err)
-		why := err.Error()
-		return &counted{why: strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")}
+		return &counted{why: fsm.Text(err.Error(), maxWhy)}
 	}
 	return &counted{Count: found}
 }

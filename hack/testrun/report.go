@@ -236,10 +236,13 @@ func firstWords(output string) string {
 		switch {
 		case line == "" || strings.HasPrefix(line, "===") || strings.HasPrefix(line, "---") || strings.Contains(line, "[rapid] OK"):
 		case verdict.MatchString(line):
-			return line[:min(len(line), 300)]
+			return cut(line)
 		case first == "see above":
 			first = line
 		}
 	}
-	return first[:min(len(first), 300)]
+	return cut(first)
 }
+
+// cut gives as much of a line as there is room for.
+func cut(line string) string { return strings.ToValidUTF8(line[:min(len(line), 300)], "") }

@@ -50,7 +50,7 @@ func conditionsOf(shown []v1beta1.Condition, now time.Time) *conditions {
 // set has a condition of a kind be as it is given. When it changed last moves only with its status, and no message says
 // that there is nothing new to say.
 func (c *conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	next := v1beta1.Condition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(c.now.Truncate(time.Second)), Reason: reason, Message: clipped(message)}
+	next := v1beta1.Condition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(c.now.Truncate(time.Second)), Reason: reason, Message: fsm.Text(message, longestMessage)}
 	i := slices.IndexFunc(c.list, func(old v1beta1.Condition) bool { return old.Type == kind })
 	if i < 0 {
 		c.list = append(c.list, next)
@@ -82,13 +82,6 @@ func sameStatuses(a, b []v1beta1.Condition) bool {
 	return slices.EqualFunc(a, b, func(a, b v1beta1.Condition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	})
-}
-
-func clipped(message string) string {
-	if len(message) > longestMessage {
-		message = message[:longestMessage]
-	}
-	return strings.ToValidUTF8(message, "\uFFFD")
 }
 
 // mapOf is nil for nothing, which JSON shows as null, as LBCF writes it.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fairlead.io/fairlead/fsm"
 	v1 "fairlead.io/fairlead/k8s/api/lbcf/v1"
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 	"fairlead.io/fairlead/k8s/writes"
@@ -89,7 +89,7 @@ func newTales(settle time.Duration) *tales {
 // tell takes in what there is to tell.
 func (r *run) tell(list []Telling, kind lasting, now time.Time) {
 	for _, t := range list {
-		t.Note = strings.ToValidUTF8(t.Note[:min(len(t.Note), longestNote)], "\uFFFD")
+		t.Note = fsm.Text(t.Note, longestNote)
 		r.metrics.events.WithLabelValues(r.tales.add(t, kind, now)).Inc()
 	}
 }
@@ -176,7 +176,7 @@ func eventName(t Telling, old *tale) string {
 	if old.lasting == happened {
 		_, _ = fmt.Fprintf(h, "%d", old.first.UnixNano())
 	}
-	return fmt.Sprintf("%s.%016x", t.About.Name[:min(len(t.About.Name), longestName)], h.Sum64())
+	return fmt.Sprintf("%s.%016x", fsm.Text(t.About.Name, longestName), h.Sum64())
 }
 
 // event makes the object.

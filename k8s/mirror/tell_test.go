@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -301,4 +302,26 @@ func TestAGroupTellsOnlyNews(t *testing.T) {
 			t.Errorf("told %s", got)
 		}
 	})
+}
+
+// The API server takes a message of 1,024 bytes in an Event and of 2,048 in a condition here, if they are characters. What stands for half a
+// character would make them longer.
+func TestTextsOfEventsAndConditionsAreCutBetweenCharacters(t *testing.T) {
+	text := "x" + strings.Repeat("é", longestMessage)
+	r := &run{Mirror: &Mirror{metrics: newMetrics()}, tales: newTales(0)}
+	about := Key{Kind: Record, Namespace: "shop", Name: strings.Repeat("n", longestName-1) + "é"}
+	r.tell([]Telling{{About: about, Reason: "Failed", Note: text}}, happened, noon)
+	for told, old := range r.tales.told {
+		if want := "x" + strings.Repeat("é", longestNote/2-1); told.Note != want {
+			t.Errorf("a message of %d bytes, want %d: ends in %q", len(told.Note), len(want), told.Note[len(told.Note)-3:])
+		}
+		if name := eventName(told, old); !utf8.ValidString(name) {
+			t.Errorf("the Event is called %q", name)
+		}
+	}
+	c := conditionsOf(nil, noon)
+	c.set("Ready", metav1.ConditionFalse, "Failed", text)
+	if got, want := c.list[0].Message, "x"+strings.Repeat("é", longestMessage/2-1); len(r.tales.told) != 1 || got != want {
+		t.Errorf("%d tellings, and a condition of %d bytes, want %d: ends in %q", len(r.tales.told), len(got), len(want), got[len(got)-3:])
+	}
 }

@@ -110,7 +110,7 @@ func (t *telling) event(seen *Seen, at fsm.Revision, instance string, now time.T
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q%q%q%s", seen.UID, t.reason, t.note, at)
 	e := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%016x", name[:min(len(name), longestName)], h.Sum64())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%016x", fsm.Text(name, longestName), h.Sum64())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: controllerName, ReportingInstance: instance, Action: "Redirect", Reason: t.reason,
 		Regarding: corev1.ObjectReference{APIVersion: v1beta1.GroupVersion().String(), Kind: kind, Name: name, UID: types.UID(seen.UID)},
 		Note:      fsm.Text(t.note, longestNote), Type: corev1.EventTypeNormal,

@@ -47,7 +47,7 @@ func (t *telling) event(instance string, now time.Time) *eventsv1.Event {
 	about := reference(t.id, t.uid)
 	e := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: about.Namespace, Name: fmt.Sprintf("%s.%016x", about.Name[:min(len(about.Name), longestName)], h.Sum64()),
+			Namespace: about.Namespace, Name: fmt.Sprintf("%s.%016x", fsm.Text(about.Name, longestName), h.Sum64()),
 		},
 		EventTime: metav1.NewMicroTime(now), ReportingController: controllerName, ReportingInstance: instance,
 		Action: action(t.reason), Reason: t.reason, Regarding: about, Note: fsm.Text(t.note, longestNote), Type: corev1.EventTypeNormal,

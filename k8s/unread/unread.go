@@ -12,7 +12,6 @@ package unread
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/convert"
 )
@@ -60,14 +60,9 @@ func event(k Key, seen Seen, namespaces convert.Namespaces, instance string, now
 	_, _ = fmt.Fprintf(h, "%q%d%q", seen.UID, seen.Generation, why.Why)
 	note := why.Why + "; " + why.Remedy
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: fmt.Sprintf("%s.%016x", bounded(k.ID.Name, longestName), h.Sum64())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: fmt.Sprintf("%s.%016x", fsm.Text(k.ID.Name, longestName), h.Sum64())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: "fairlead.io/controller", ReportingInstance: instance, Action: "Read", Reason: Reason,
 		Regarding: corev1.ObjectReference{APIVersion: seen.APIVersion, Kind: string(k.Kind), Namespace: k.ID.Namespace, Name: k.ID.Name, UID: types.UID(seen.UID)},
-		Note:      bounded(note, longestNote), Type: corev1.EventTypeWarning,
+		Note:      fsm.Text(note, longestNote), Type: corev1.EventTypeWarning,
 	}
-}
-
-// bounded cuts a text to a number of bytes, between two characters of it.
-func bounded(text string, most int) string {
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -146,3 +146,13 @@ func TestWithdrawalsWaitForPeersThatAreLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// What is said of a session goes with heartbeats, which carry nothing that is no text.
+func TestStatesOfSessionsAreCutBetweenCharacters(t *testing.T) {
+	s := speakingWith(t, t.TempDir())
+	s.speaker = mute{map[string]string{"tor": "x" + strings.Repeat("é", maxState)}}
+	s.look(t.Context())
+	if states, _ := s.Sessions(); states["tor"] != "x"+strings.Repeat("é", maxState/2-1) {
+		t.Errorf("%d bytes: %q", len(states["tor"]), states["tor"])
+	}
+}

@@ -260,7 +260,7 @@ func (s *speaking) look(ctx context.Context) {
 	}
 	s.withoutSession(states)
 	for name, state := range states {
-		states[name] = state[:min(len(state), maxState)]
+		states[name] = fsm.Text(state, maxState)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
