@@ -3,6 +3,7 @@
 package fsm
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"time"
@@ -101,10 +102,7 @@ func (p ProxiedPod) Alike(o ProxiedPod) bool {
 
 // SamePlace tells whether a node that leads to one leads to the other, too, or does so at once when it is told: where a proxy port leads to
 // another port of the pod nobody comes in vain meanwhile.
-func (p ProxiedPod) SamePlace(o ProxiedPod) bool {
-	return p.Node == o.Node && p.Pod == o.Pod && p.UID == o.UID && p.Address == o.Address &&
-		slices.EqualFunc(p.Ports, o.Ports, func(a, b ProxyPort) bool { return a.Port == b.Port })
-}
+func (p ProxiedPod) SamePlace(o ProxiedPod) bool { return p.place() == o.place() }
 
 // ProxyPort is a port of a node's proxy address, and the pod's behind it.
 type ProxyPort struct {
@@ -182,19 +180,39 @@ func (c *PutRedirect) apply(tx *txn) Outcome {
 	return tx.ok()
 }
 
-// proxied says since when pods are as they are; old may be nil.
+// proxied says since when pods are as they are; old may be nil. What it costs grows with the number of both.
 func (tx *txn) proxied(old *Redirect, pods []ProxiedPod) []ProxiedPod {
-	out := slices.Clone(pods)
-	for i := range out {
-		out[i].Since = tx.revision()
-		if old == nil {
-			continue
-		}
-		if j := slices.IndexFunc(old.Proxied, out[i].SamePlace); j >= 0 {
-			out[i].Since = old.Proxied[j].Since
+	since := map[proxiedPlace]Revision{}
+	if old != nil {
+		for _, p := range slices.Backward(old.Proxied) { // of two in one place the first counts
+			since[p.place()] = p.Since
 		}
 	}
+	out := slices.Clone(pods)
+	for i := range out {
+		before, ok := since[out[i].place()]
+		if !ok {
+			before = tx.revision()
+		}
+		out[i].Since = before
+	}
 	return out
+}
+
+// proxiedPlace is what is equal of two pods that are in the same place.
+type proxiedPlace struct {
+	node     NodeID
+	pod, uid string
+	address  netip.Addr
+	ports    string // each in three bytes
+}
+
+func (p ProxiedPod) place() proxiedPlace {
+	ports := make([]byte, 0, 3*len(p.Ports))
+	for _, one := range p.Ports {
+		ports = append(binary.BigEndian.AppendUint16(ports, one.Port.Number), byte(one.Port.Protocol))
+	}
+	return proxiedPlace{p.Node, p.Pod, p.UID, p.Address, string(ports)}
 }
 
 // toldAlike tells whether hosts are told the same of two versions of a redirect, or what says more than that.
