@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairlead.io/fairlead/internal/testkit"
 )
 
 // samePlace is what ProxiedPod.SamePlace promises, field by field.
@@ -54,7 +56,7 @@ func drawProxiedPods(t *rapid.T, name string) []ProxiedPod {
 func TestPodsBehindProxyAddressesAreFoundAsOneByOne(t *testing.T) {
 	state := New()
 	state.applied = 77
-	rapid.Check(t, func(t *rapid.T) {
+	testkit.Check(t, func(t *rapid.T) {
 		tx := state.begin()
 		var old *Redirect
 		if rapid.Bool().Draw(t, "there was one") {

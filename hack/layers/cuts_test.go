@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,6 +190,11 @@ func newTypeChecker(t *testing.T) *typeChecker {
 	t.Helper()
 	c := &typeChecker{files: token.NewFileSet(), done: map[string]*checkedPackage{}, build: build.Default}
 	c.build.GOOS, c.build.GOARCH, c.build.CgoEnabled = "linux", "amd64", false
+	root, err := exec.Command("go", "env", "GOROOT").Output() // a program that was built with -trimpath does not know
+	if err != nil {
+		t.Fatal(err)
+	}
+	build.Default.GOROOT = strings.TrimSpace(string(root)) // which is what the importer goes by
 	c.plain = importer.ForCompiler(c.files, "source", nil)
 	return c
 }
