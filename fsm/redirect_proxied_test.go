@@ -34,20 +34,42 @@ func (tx *txn) proxiedOneByOne(old *Redirect, pods []ProxiedPod) []ProxiedPod {
 	return out
 }
 
-func drawProxiedPods(t *rapid.T, name string) []ProxiedPod {
+// drawPlaces draws a few places, each of which differs from the first one in one thing, if in any.
+func drawPlaces(t *rapid.T) []ProxiedPod {
+	draws := []func(*ProxiedPod){
+		func(p *ProxiedPod) { p.Node = rapid.SampledFrom([]NodeID{"n1", "n2", "n1u1"}).Draw(t, "node") },
+		func(p *ProxiedPod) { p.Pod = rapid.SampledFrom([]string{"shop/p1", "shop/p2"}).Draw(t, "pod") },
+		func(p *ProxiedPod) { p.UID = rapid.SampledFrom([]string{"u1", "u2", ""}).Draw(t, "uid") },
+		func(p *ProxiedPod) {
+			p.Address = rapid.SampledFrom([]netip.Addr{{}, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("fe80::1%eth0")}).Draw(t, "address")
+		},
+		func(p *ProxiedPod) {
+			p.Ports = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ProxyPort {
+				return ProxyPort{
+					Port:   Port{Protocol: rapid.SampledFrom([]Protocol{TCP, UDP}).Draw(t, "protocol"), Number: rapid.SampledFrom([]uint16{1, 80, 256, 0x5001}).Draw(t, "port")},
+					Target: rapid.SampledFrom([]uint16{80, 8080}).Draw(t, "target"),
+				}
+			}), 0, 2).Draw(t, "ports")
+		},
+	}
+	var first ProxiedPod
+	for _, draw := range draws {
+		draw(&first)
+	}
+	places := []ProxiedPod{first}
+	for range rapid.IntRange(0, 4).Draw(t, "others") {
+		other := first
+		draws[rapid.IntRange(0, len(draws)-1).Draw(t, "differs in")](&other)
+		places = append(places, other)
+	}
+	return places
+}
+
+// drawProxiedPods draws pods in some places, several in one of them too.
+func drawProxiedPods(t *rapid.T, places []ProxiedPod, name string) []ProxiedPod {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ProxiedPod {
-		p := ProxiedPod{
-			Node: rapid.SampledFrom([]NodeID{"n1", "n2", "n1u1"}).Draw(t, "node"), Pod: rapid.SampledFrom([]string{"shop/p1", "shop/p2"}).Draw(t, "pod"),
-			UID: rapid.SampledFrom([]string{"u1", "u2", ""}).Draw(t, "uid"), Ready: rapid.Bool().Draw(t, "ready"),
-			Address: rapid.SampledFrom([]netip.Addr{{}, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("fe80::1%eth0")}).Draw(t, "address"),
-			Since:   Revision{Epoch: 1, Index: Index(rapid.IntRange(1, 9).Draw(t, "since"))},
-		}
-		for range rapid.IntRange(0, 2).Draw(t, "ports") {
-			p.Ports = append(p.Ports, ProxyPort{
-				Port:   Port{Protocol: rapid.SampledFrom([]Protocol{TCP, UDP}).Draw(t, "protocol"), Number: rapid.SampledFrom([]uint16{1, 80, 256, 0x5001}).Draw(t, "port")},
-				Target: rapid.SampledFrom([]uint16{80, 8080}).Draw(t, "target"),
-			})
-		}
+		p := rapid.SampledFrom(places).Draw(t, "place")
+		p.Ready, p.Since = rapid.Bool().Draw(t, "ready"), Revision{Epoch: 1, Index: Index(rapid.IntRange(1, 9).Draw(t, "since"))}
 		return p
 	}), 0, 8).Draw(t, name)
 }
@@ -59,10 +81,11 @@ func TestPodsBehindProxyAddressesAreFoundAsOneByOne(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		tx := state.begin()
 		var old *Redirect
+		places := drawPlaces(t)
 		if rapid.Bool().Draw(t, "there was one") {
-			old = &Redirect{Proxied: drawProxiedPods(t, "before")}
+			old = &Redirect{Proxied: drawProxiedPods(t, places, "before")}
 		}
-		pods := drawProxiedPods(t, "now")
+		pods := drawProxiedPods(t, places, "now")
 		got, want := tx.proxied(old, pods), tx.proxiedOneByOne(old, pods)
 		if !slices.EqualFunc(got, want, func(a, b ProxiedPod) bool { return a.Alike(b) && a.Since == b.Since }) {
 			t.Fatalf("got %+v\nwant %+v", got, want)
