@@ -17,11 +17,18 @@ type Found struct {
 	Last          uint64             // newest index, of the log or of the snapshot
 	LastTerm      uint64             // its term
 	Term          uint64             // the current term that was kept
+	Voted         uint64             // the newest term in which a vote was given
+	For           uint32             // as in Promises
 	Configuration raft.Configuration // the newest one in snapshot or log, committed or not
 }
 
 // Empty tells whether nothing was ever kept here: no entry and no snapshot.
 func (f Found) Empty() bool { return f.Last == 0 }
+
+// Promises is what was kept, and may have been told.
+func (f Found) Promises() Promises {
+	return Promises{Term: f.Term, Voted: f.Voted, For: f.For, Last: Position{f.LastTerm, f.Last}}
+}
 
 // Check reads everything that a start depends on. The newest snapshot must restore (it is given to restore, in full),
 // the log must go on right behind it without a gap, every entry must match its checksum, and the kept term must not be
@@ -33,11 +40,9 @@ func (g *Guard) Check(restore func(io.Reader) error) (Found, error) {
 	if err := g.checkSnapshot(s.Snapshots, restore, &f); err != nil {
 		return f, err
 	}
-	term, err := s.Stable.GetUint64([]byte("CurrentTerm"))
-	if err != nil && !NotFound(err) {
+	if err := checkTerms(s.Stable, &f); err != nil {
 		return f, err
 	}
-	f.Term = term
 	if f.Snapshot > 0 {
 		if err := cutLate(s.Log, f.Snapshot, f.SnapshotTerm); err != nil {
 			return f, err
@@ -51,6 +56,21 @@ func (g *Guard) Check(restore func(io.Reader) error) (Found, error) {
 			ErrCorrupt, f.Term, f.LastTerm, f.Last))
 	}
 	return f, nil
+}
+
+func checkTerms(stable raft.StableStore, f *Found) (err error) {
+	if f.Term, err = stable.GetUint64([]byte(keyTerm)); err != nil && !NotFound(err) {
+		return err
+	}
+	if f.Voted, err = stable.GetUint64([]byte(keyVoted)); err != nil && !NotFound(err) {
+		return err
+	}
+	candidate, err := stable.Get([]byte(keyVotedFor))
+	if err != nil && !NotFound(err) {
+		return err
+	}
+	f.For = voteSum(candidate)
+	return nil
 }
 
 func (g *Guard) checkSnapshot(snapshots raft.SnapshotStore, restore func(io.Reader) error, f *Found) error {

@@ -62,6 +62,7 @@ const (
 type Guard struct {
 	path   string
 	stores Stores
+	floor  *Floor // nil for none
 
 	once   sync.Once
 	failed chan struct{}
@@ -75,6 +76,9 @@ type Guard struct {
 func NewGuard(path string, stores Stores) *Guard {
 	return &Guard{path: path, stores: stores, failed: make(chan struct{}), writes: map[*writing]struct{}{}}
 }
+
+// Raise has a floor raised by all that is kept, before whoever writes goes on. It comes before any use of the stores.
+func (g *Guard) Raise(f *Floor) { g.floor = f }
 
 // Failed is closed once an operation failed; Err tells which.
 func (g *Guard) Failed() <-chan struct{} { return g.failed }

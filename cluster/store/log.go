@@ -97,12 +97,18 @@ func (g *guardedLog) StoreLogs(logs []*raft.Log) error {
 	for i, l := range logs {
 		sealed[i] = seal(l)
 	}
-	return g.bounded("append to the log", func() error { return g.inner.StoreLogs(sealed) })
+	if err := g.bounded("append to the log", func() error { return g.inner.StoreLogs(sealed) }); err != nil {
+		return err
+	}
+	return g.write("write the floor", g.guard.promiseEntries(logs))
 }
 
 func (g *guardedLog) DeleteRange(first, last uint64) error {
 	if last == 0 {
 		return nil // an empty log, when a folder is recovered twice; the library's in-memory store cannot take it
+	}
+	if err := g.guard.withdrawEntries(first, last); err != nil {
+		return g.write("write the floor", err)
 	}
 	return g.bounded("cut the log", func() error { return g.inner.DeleteRange(first, last) })
 }

@@ -22,7 +22,7 @@ func (g *guardedSnapshots) Create(version raft.SnapshotVersion, index, term uint
 	if err != nil {
 		return nil, g.write("create snapshot", err)
 	}
-	return &guardedSink{SnapshotSink: sink, view: g.view}, nil
+	return &guardedSink{SnapshotSink: sink, view: g.view, last: Position{term, index}}, nil
 }
 
 func (g *guardedSnapshots) List() ([]*raft.SnapshotMeta, error) {
@@ -56,6 +56,7 @@ func (s *Snapshot) Keep() *Snapshot {
 type guardedSink struct {
 	raft.SnapshotSink
 	view view
+	last Position
 }
 
 func (s *guardedSink) Write(p []byte) (int, error) {
@@ -64,5 +65,8 @@ func (s *guardedSink) Write(p []byte) (int, error) {
 }
 
 func (s *guardedSink) Close() error {
-	return s.view.write("finish snapshot "+s.ID(), s.SnapshotSink.Close())
+	if err := s.view.write("finish snapshot "+s.ID(), s.SnapshotSink.Close()); err != nil {
+		return err
+	}
+	return s.view.write("write the floor", s.view.guard.promiseSnapshot(s.last))
 }

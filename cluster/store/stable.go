@@ -14,6 +14,13 @@ import (
 // so must every store.
 func NotFound(err error) bool { return err != nil && err.Error() == "not found" }
 
+// Keys of the library.
+const (
+	keyTerm     = "CurrentTerm"
+	keyVoted    = "LastVoteTerm"
+	keyVotedFor = "LastVoteCand"
+)
+
 // A value is kept with a checksum of it and its key behind it, where releases that know of none do not see it: they read the
 // first eight bytes of a number, and a candidate with something behind it is nobody whom they would vote for again.
 const numberBytes = 8
@@ -76,11 +83,17 @@ type guardedStable struct {
 }
 
 func (g *guardedStable) Set(key, value []byte) error {
-	return g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealText(key, value)) })
+	if err := g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealText(key, value)) }); err != nil {
+		return err
+	}
+	return g.write("write the floor", g.guard.promiseText(key, value))
 }
 
 func (g *guardedStable) SetUint64(key []byte, value uint64) error {
-	return g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealNumber(key, value)) })
+	if err := g.bounded("write "+string(key), func() error { return g.inner.Set(key, sealNumber(key, value)) }); err != nil {
+		return err
+	}
+	return g.write("write the floor", g.guard.promiseNumber(key, value))
 }
 
 func (g *guardedStable) Get(key []byte) ([]byte, error) { return unsealed(g, key, unsealText) }

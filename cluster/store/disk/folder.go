@@ -41,6 +41,7 @@ type Folder struct {
 	log      Log
 	snaps    *snapshots
 	identity Identity
+	fresh    bool
 }
 
 // Options are what not every platform has.
@@ -115,6 +116,9 @@ func (f *Folder) Path() string { return f.path }
 
 // Identity is who this folder belongs to.
 func (f *Folder) Identity() Identity { return f.identity }
+
+// Fresh tells whether this folder was made just now: nothing was ever kept in it.
+func (f *Folder) Fresh() bool { return f.fresh }
 
 // Stores are the log, the stable store and the snapshots. They belong behind a store.Guard.
 func (f *Folder) Stores() store.Stores {

@@ -113,7 +113,7 @@ func (f *Folder) finish() error {
 	if err := log.Close(); err != nil {
 		return f.error("make the log", remedyOpen, err)
 	}
-	f.identity.Made = true
+	f.identity.Made, f.fresh = true, true
 	return f.writeIdentity()
 }
 
