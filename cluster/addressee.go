@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
 )
 
 // The library sends to an address and does not say whom it means. A member that lost its folder comes back at the
@@ -127,23 +129,29 @@ func refusal(command any, err error) raft.RPCResponse {
 func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest,
 	resp *raft.RequestVoteResponse,
 ) error {
-	if err := o.closed(); err != nil {
+	asked := addressed(args, id)
+	o.raise(&asked.LastLogTerm, &asked.LastLogIndex)
+	return o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
+		err := o.Transport.RequestVote(id, to, asked, resp)
+		if err == nil && resp.Granted {
+			o.memory.note(id, Known{Term: args.Term, Voted: args.Term})
+		}
 		return err
-	}
-	return o.Transport.RequestVote(id, to, addressed(args, id), resp)
+	}, &resp.Granted)
 }
 
 // RequestPreVote asks whether a vote would be given, unless this member has no record to lead with.
 func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest,
 	resp *raft.RequestPreVoteResponse,
 ) error {
-	if err := o.closed(); err != nil {
-		return err
-	}
 	if o.reads() {
 		return errLoading
 	}
-	return o.Transport.RequestPreVote(id, to, addressed(args, id), resp)
+	asked := addressed(args, id)
+	o.raise(&asked.LastLogTerm, &asked.LastLogIndex)
+	return o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
+		return o.Transport.RequestPreVote(id, to, asked, resp)
+	}, &resp.Granted)
 }
 
 // InstallSnapshot sends a whole state, once the peer is within reach.
@@ -156,9 +164,16 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 	if err := o.closed(); err != nil {
 		return err
 	}
+	if err := o.trusts(id); err != nil {
+		return err
+	}
 	counted, end := o.sending.of(data)
 	defer end()
-	return o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, counted)
+	err := o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, counted)
+	if err == nil && resp.Success {
+		o.memory.note(id, Known{Term: resp.Term, Last: store.Position{Term: args.LastLogTerm, Index: args.LastLogIndex}, told: resp.Term})
+	}
+	return err
 }
 
 // TimeoutNow hands the leadership over.

@@ -107,7 +107,10 @@ func (n *Node) Admit(ctx context.Context, r JoinRequest) error {
 	n.admitting <- struct{}{}
 	defer func() { <-n.admitting }()
 	id, address := raft.ServerID(r.ServerID), raft.ServerAddress(r.Address)
-	if n.expelled[id] {
+	if held := n.seen.memory.of(id).Last; n.seen.lost(held, uint64(r.Last)) {
+		n.seen.distrust(id, held.Index, uint64(r.Last))
+	}
+	if n.seen.distrusted(id) != "" {
 		return fmt.Errorf("admit %s: %w", id, ErrRolledBack)
 	}
 	servers := n.raft.GetConfiguration().Configuration().Servers
@@ -174,25 +177,37 @@ func (n *Node) answers(id raft.ServerID) bool {
 // lately is for how long an answer says that a server is there.
 func (n *Node) lately() time.Duration { return 3 * n.o.Tuning.Heartbeat }
 
-// expel removes a follower that lost entries which it had acknowledged: what was committed with its help may stand on
-// fewer disks than it should, and its next vote could go to a leader that lacks it. It is called on a goroutine of the
-// library, which must not wait for a change of membership.
-func (n *Node) expel(id raft.ServerID, had, has uint64) {
+// expel takes a server out whose disk is an older one: what was committed with its help may stand on fewer disks than it should, and its next
+// vote could go to a leader that lacks it. It is called on goroutines of the library, which must not wait for a change of membership.
+func (n *Node) expel(id raft.ServerID, why string) {
+	n.metrics.expelled.Inc()
+	n.log.Error("server "+string(id)+" "+why, "server", id)
+	n.expelling(id)
+}
+
+// expelling has a server removed that is not counted any more. It is asked for again for as long as that one is a member.
+func (n *Node) expelling(id raft.ServerID) {
 	go func() {
-		n.admitting <- struct{}{}
-		defer func() { <-n.admitting }()
-		if n.expelled[id] {
-			return
-		}
-		n.expelled[id] = true
-		n.metrics.expelled.Inc()
-		n.log.Error("server lost entries it had acknowledged", "server", id, "had", had, "has", has)
-		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
-		defer cancel()
-		if err := n.Remove(ctx, string(id), false); err != nil {
-			n.log.Error("server not removed", "server", id, "error", err)
+		if err := n.removeOlder(id); err != nil {
+			n.complain("server with a disk that was rolled back is not removed", err)
 		}
 	}()
+}
+
+// removeOlder removes a server with an older disk, if this member leads and changes nothing else.
+func (n *Node) removeOlder(id raft.ServerID) error {
+	select {
+	case n.admitting <- struct{}{}:
+		defer func() { <-n.admitting }()
+	default:
+		return nil
+	}
+	if n.raft.State() != raft.Leader || !inConfiguration(n.raft.GetConfiguration().Configuration(), id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+	defer cancel()
+	return n.Remove(ctx, string(id), false)
 }
 
 func inConfiguration(c raft.Configuration, id raft.ServerID) bool {

@@ -158,5 +158,6 @@ func (n *Node) undoHalfBootstrap() error {
 	if voted > 0 {
 		return nil
 	}
+	n.found.Term = 0
 	return n.stores.Stable.SetUint64([]byte("CurrentTerm"), 0)
 }

@@ -239,16 +239,3 @@ func testCorruptEntryIsNoticedAtTheStart(t *testing.T) {
 		t.Fatalf("want ErrCorrupt as a store.Error, got %v", err)
 	}
 }
-
-func TestLogBelowTheFloorWasRolledBack(t *testing.T) { inBubble(t, testLogBelowTheFloorWasRolledBack) }
-
-func testLogBelowTheFloorWasRolledBack(t *testing.T) {
-	g := newGroup(t, "a")
-	g.startAll()
-	mustPropose(t, g.leader(), put(1))
-	g.stopAll()
-	g.change = func(_ *member, o *Options) { o.Floor = 1000 }
-	if err := g.members["a"].open(); !errors.Is(err, ErrRolledBack) {
-		t.Fatalf("want ErrRolledBack, got %v", err)
-	}
-}

@@ -56,6 +56,9 @@ func (c *commitMarks) due(term uint64, now time.Time) (index uint64) {
 
 // lacks tells what a server lacks of what it should hold, empty if nothing. Of the leader of that term only.
 func (n *Node) lacks(id raft.ServerID, term uint64) string {
+	if why := n.seen.distrusted(id); why != "" {
+		return why
+	}
 	due := n.commits.due(term, time.Now())
 	if id == n.id || due == 0 {
 		return ""
@@ -86,6 +89,9 @@ type lagging map[string]bool
 func (l lagging) look(n *Node, term uint64) {
 	n.commits.note(term, n.raft.CommitIndex(), time.Now())
 	for _, p := range n.Peers() {
+		if n.seen.distrusted(raft.ServerID(p.ID)) != "" {
+			n.expelling(raft.ServerID(p.ID))
+		}
 		switch was := l[p.ID]; {
 		case p.Behind != "" && !was:
 			n.log.Warn("server is behind", "server", p.ID, "why", p.Behind)

@@ -15,7 +15,7 @@ type metrics struct {
 	latency   *prometheus.HistogramVec // of accepted calls, by urgency
 	batches   *prometheus.HistogramVec // commands per entry, by urgency
 	terms     prometheus.Counter       // leaderships won
-	expelled  prometheus.Counter       // followers seen to have lost entries
+	expelled  prometheus.Counter       // servers seen to have lost entries
 }
 
 func newMetrics() *metrics {
@@ -35,7 +35,7 @@ func newMetrics() *metrics {
 			Name: "fairlead_raft_leaderships_total", Help: "Terms in which this member won the leadership.",
 		}),
 		expelled: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "fairlead_raft_rolled_back_total", Help: "Followers that were seen to have lost entries they had acknowledged.",
+			Name: "fairlead_raft_rolled_back_total", Help: "Servers that were seen to have lost entries they had acknowledged.",
 		}),
 	}
 }
@@ -49,6 +49,12 @@ func (m *metrics) register(r prometheus.Registerer, n *Node) {
 	gauge("fairlead_raft_term", "Current term.", func() float64 { return float64(n.raft.CurrentTerm()) })
 	gauge("fairlead_raft_leads", "1 while this member leads.", func() float64 {
 		if n.LeadingTerm() > 0 {
+			return 1
+		}
+		return 0
+	})
+	gauge("fairlead_raft_recalling", "1 while this member takes no part, and asks the others whether its data folder is an older one.", func() float64 {
+		if n.seen.mute.Load() {
 			return 1
 		}
 		return 0

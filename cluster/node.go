@@ -64,7 +64,6 @@ type Node struct {
 	admitting chan struct{} // held during a change of membership: one at a time
 	// compacting is held while a snapshot is taken, with what stays of the log behind it.
 	compacting chan struct{}
-	expelled   map[raft.ServerID]bool
 }
 
 // Open checks the data folder, restores the newest snapshot and starts the library. From then on this member votes
@@ -81,16 +80,17 @@ func Open(o Options) (*Node, error) {
 		guard:  store.NewGuard(o.Path, o.Stores),
 		notify: make(chan bool, 64), // the library waits when it is full; the reader never does
 		failed: make(chan struct{}), stopped: make(chan struct{}), restoring: make(chan struct{}, 1), admitting: make(chan struct{}, 1), compacting: make(chan struct{}, 1),
-		renewed: make(chan struct{}, 1), outlived: make(chan struct{}, 1), refused: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(), expelled: map[raft.ServerID]bool{},
+		renewed: make(chan struct{}, 1), outlived: make(chan struct{}, 1), refused: make(chan struct{}, 1), metrics: newMetrics(), calm: newCalm(),
 	}
 	n.watch.changed = make(chan struct{})
 	n.transfers.failed = map[raft.ServerID]time.Time{}
+	n.guard.Raise(o.Floor)
 	n.stores = n.guard.Checked()
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
 	n.fsm = &adapter{self: n.id, machine: o.Machine, newMachine: o.NewMachine, fail: n.fail, changed: n.touch, replacing: n.beginAnew, currentTerm: func() uint64 { return n.raft.CurrentTerm() }}
 	n.seen = newObserver(o.Transport, n.id, n.touch)
-	n.seen.regressed = n.expel
 	n.seen.reads = func() bool { _, ok := n.fsm.reads(); return ok }
+	n.seen.rolledBack, n.seen.outdated = n.expel, func(why string) { n.fail(n.rolledBack(why)) }
 	if err := n.check(); err != nil {
 		return nil, err
 	}
@@ -111,14 +111,11 @@ func (n *Node) check() error {
 	if err != nil {
 		return err
 	}
-	if found.Last < uint64(n.o.Floor) {
-		return &store.Error{
-			Path: n.o.Path, Op: "check the log", Remedy: store.RemedyReplace,
-			Err: fmt.Errorf("%w: its newest entry is %d, but this server once held %d", ErrRolledBack, found.Last, n.o.Floor),
-		}
-	}
 	n.found = found
-	return n.undoHalfBootstrap()
+	if err := n.undoHalfBootstrap(); err != nil {
+		return err
+	}
+	return n.standOnFloor()
 }
 
 // start starts the library. It runs on a goroutine of its own because a Guard for the library does not return from a
@@ -141,7 +138,7 @@ func (n *Node) start() error {
 		if log, snapshots, err = store.Match(cache, stores.Snapshots); err != nil {
 			return
 		}
-		n.seen.snapshot = log.Snapshot
+		n.seen.snapshot, n.seen.entry = log.Snapshot, log.GetLog
 		n.raft, err = raft.NewRaft(n.o.raftConfig(n.notify), n.fsm, log, stores.Stable, snapshots, n.seen)
 	}()
 	<-done
@@ -160,7 +157,7 @@ func (n *Node) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, part := range []func(context.Context){
 		func(context.Context) { n.seen.forward() }, // ends when the library closes the transport
-		n.runLeadership, n.runDispatch, n.runBelonging, n.runCompaction,
+		n.runLeadership, n.runDispatch, n.runBelonging, n.runCompaction, n.runRecall,
 	} {
 		running.Add(1)
 		go func() {
@@ -187,7 +184,13 @@ func (n *Node) Run(ctx context.Context) error {
 	running.Wait()
 	n.queue.abandon()
 	n.touch()
-	return n.ended()
+	err := n.ended()
+	if errors.Is(err, ErrRolledBack) {
+		if err := n.o.Floor.Condemn(); err != nil {
+			n.log.Error("floor not written", "server", n.id, "error", err)
+		}
+	}
+	return errors.Join(err, n.o.Floor.Close())
 }
 
 // libraryWithin bounds how long the library may take to stop.

@@ -3,12 +3,15 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
 )
 
 // observer is a transport that listens in. What passes through it is the only evidence of contact that there is: the
@@ -30,8 +33,14 @@ type observer struct {
 	snapshot func() (index, term uint64)
 	// reads tells whether this member is reading a snapshot, and has no record to lead with.
 	reads func() bool
-	// regressed is told of a follower that lost what it had.
-	regressed func(id raft.ServerID, had, has uint64)
+	// entry reads one of our log.
+	entry func(index uint64, l *raft.Log) error
+	// rolledBack is told of a server whose disk is an older one, once.
+	rolledBack func(id raft.ServerID, why string)
+	// outdated is told that others say so of this one's.
+	outdated func(why string)
+	memory   memory
+	mute     atomic.Bool // nothing is taken or given but API calls: see recall.go
 
 	mu      sync.Mutex
 	heard   time.Time // when a leader of the current term last spoke to us
@@ -42,21 +51,24 @@ type observer struct {
 	next    chan struct{}              // is closed at the next answer of a follower, if somebody waits for it
 	beat    *raft.AppendEntriesRequest // the library's newest heartbeat
 	asked   map[raft.ServerID]bool     // who is sent one of ours
+	older   map[raft.ServerID]string   // whose disk is an older one, and what shows it: nothing of theirs counts
 }
 
 // peerSeen is what a follower answered to us as its leader.
 type peerSeen struct {
-	at      time.Time // when the newest message that it answered was sent: from when on it surely followed us
-	took    time.Time // when it answered last to what is no heartbeat
-	term    uint64    // of our leadership when it answered
-	lastLog uint64    // the newest entry that it acknowledged, once matched
-	matched bool      // its log is known to be a prefix of ours
+	at      time.Time      // when the newest message that it answered was sent: from when on it surely followed us
+	took    time.Time      // when it answered last to what is no heartbeat
+	term    uint64         // of our leadership when it answered
+	lastLog uint64         // the newest entry that it acknowledged, once matched
+	matched bool           // its log is known to be a prefix of ours
+	held    store.Position // what it said it holds, in this term or before
 }
 
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
 		Transport: t, self: self, changed: changed, snapshot: func() (index, term uint64) { return 0, 0 }, reads: func() bool { return false },
-		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, reach: newReach(),
+		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, older: map[raft.ServerID]string{}, reach: newReach(),
+		entry: func(uint64, *raft.Log) error { return raft.ErrLogNotFound },
 	}
 }
 
@@ -67,7 +79,7 @@ func (o *observer) forward() {
 	for {
 		select {
 		case rpc := <-in:
-			if err := readAddressee(rpc.Command, o.self); err != nil {
+			if err := o.takes(rpc.Command); err != nil {
 				refuse(rpc, err)
 				continue
 			}
@@ -130,7 +142,7 @@ func (o *observer) handOver(rpc raft.RPC) bool {
 // entries then count as known here. Such a heartbeat waits its turn.
 func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
 	o.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if err := readAddressee(rpc.Command, o.self); err != nil {
+		if err := o.takes(rpc.Command); err != nil {
 			refuse(rpc, err)
 			return
 		}
@@ -225,19 +237,28 @@ func (o *observer) asking(id raft.ServerID, term uint64) peerSeen {
 	case p.term > term:
 		return peerSeen{term: term} // of a term that is over
 	}
-	return *p
+	before := *p
+	before.held = o.memory.of(id).Last
+	return before
 }
 
-// answered notes a follower's answer to what this leader sent at a time.
-func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// answered notes a follower's answer to what this leader sent at a time. It is an error if that must not count.
+func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if resp.Term > args.Term {
-		return // it follows somebody else
+		return nil // it follows somebody else
 	}
+	if before.matched && resp.LastLog < before.lastLog || o.lost(before.held, resp.LastLog) {
+		o.distrust(id, max(before.lastLog, before.held.Index), resp.LastLog)
+	}
+	if err := o.trusts(id); err != nil {
+		return err
+	}
+	o.memory.acknowledges(id, args, resp)
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	p := o.peers[id]
 	if p.term != args.Term {
-		o.mu.Unlock()
-		return // we lead another term by now
+		return nil // we lead another term by now
 	}
 	if sent.After(p.at) { // answers overtake each other
 		p.at = sent
@@ -253,10 +274,7 @@ func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, a
 		close(o.next)
 		o.next = nil
 	}
-	o.mu.Unlock()
-	if before.matched && resp.LastLog < before.lastLog {
-		o.regressed(id, before.lastLog, resp.LastLog)
-	}
+	return nil
 }
 
 // holdsOurs tells whether an answer shows that the follower holds an entry of our term, and at which index. From then
@@ -347,16 +365,15 @@ func (o *observer) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *
 
 // send sends what is no part of a pipeline.
 func (o *observer) send(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if err := o.closed(); err != nil {
+	if err := cmp.Or(o.closed(), o.trusts(id)); err != nil {
 		return err
 	}
 	before, sent := o.asking(id, args.Term), time.Now()
-	err := o.Transport.AppendEntries(id, to, addressed(args, id), resp)
+	err := o.hears(id, o.Transport.AppendEntries(id, to, addressed(args, id), resp))
 	if o.reach.note(id, err); err != nil {
 		return err
 	}
-	o.answered(id, sent, before, args, resp)
-	return nil
+	return o.answered(id, sent, before, args, resp)
 }
 
 // keepBeat keeps a heartbeat of the library, to be sent again.

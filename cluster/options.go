@@ -59,9 +59,13 @@ type Options struct {
 	Bootstrap *Bootstrap                               // optional: without it an empty member waits to be joined
 	Join      func(context.Context, JoinRequest) error // optional: asks whoever leads to Admit this member
 
-	// Floor is the highest index that this server is known to have held, from a source outside its log; optional. A
-	// log that ends below it was rolled back.
-	Floor Index
+	// Floor is what this server promised since its machine booted, kept outside its folder: a folder below it was rolled back. Optional.
+	Floor *store.Floor
+	// Fresh says that the folder was made just now: nothing was ever promised by it.
+	Fresh bool
+	// Recall asks another member for its Node.Remembers of this server, where the floor is gone; optional: nobody is asked. One that cannot
+	// know, being of an older release, remembers nothing, and this is no error.
+	Recall func(ctx context.Context, member Peer) (Known, error)
 
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // optional

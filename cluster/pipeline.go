@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -42,7 +43,7 @@ func newPipeline(p raft.AppendPipeline, to raft.ServerID, seen *observer) *pipel
 
 // AppendEntries implements raft.AppendPipeline. The pipeline below may hold that a message is no news: then there is no answer either.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	if err := p.seen.closed(); err != nil {
+	if err := cmp.Or(p.seen.closed(), p.seen.trusts(p.to)); err != nil {
 		return nil, err
 	}
 	before := p.seen.asking(p.to, args.Term)
@@ -69,8 +70,9 @@ func (p *pipeline) take() {
 	for {
 		select {
 		case f := <-p.AppendPipeline.Consumer():
-			if before := p.answerTo(f.Response()); f.Error() == nil {
-				p.seen.answered(p.to, f.Start(), before, f.Request(), f.Response())
+			if before := p.answerTo(f.Response()); p.seen.hears(p.to, f.Error()) == nil && p.seen.answered(p.to, f.Start(), before, f.Request(), f.Response()) != nil {
+				_ = p.Close() // it does not count
+				return
 			}
 			select {
 			case p.taken <- f:

@@ -150,7 +150,7 @@ func testARefusalWithMoreOnTheWayStopsNoReplication(t *testing.T) {
 // Where a follower says its log ends is no acknowledgement: the library says so of a log that a snapshot cut, too, as long as it knows no better.
 func TestWhereALogEndsIsNoAcknowledgement(t *testing.T) {
 	o := newObserver(nil, "l", func() {})
-	o.regressed = func(id raft.ServerID, had, has uint64) { t.Errorf("%s had %d and has %d", id, had, has) }
+	o.rolledBack = func(id raft.ServerID, why string) { t.Errorf("%s %s", id, why) }
 	ask := &raft.AppendEntriesRequest{Term: 7, PrevLogEntry: 21, PrevLogTerm: 7}
 	for _, ends := range []uint64{109, 109, 21} {
 		o.answered("f", time.Now(), o.asking("f", 7), ask, &raft.AppendEntriesResponse{Term: 7, Success: true, LastLog: ends})

@@ -79,10 +79,11 @@ func accessTable() map[string]access {
 		fairleadv1connect.RaftServiceBackupProcedure:   {roles: operating, maxMessage: smallMessage},
 		fairleadv1connect.RaftServiceRestoreProcedure:  {roles: operating, changes: 1, maxMessage: largeMessage},
 
-		fairleadv1connect.JoinServiceConfirmProcedure: {roles: joining, newcomers: true, within: quickly, maxMessage: smallMessage},
-		fairleadv1connect.JoinServiceJoinProcedure:    {roles: joining, newcomers: true, own: ownName, within: changing, maxMessage: smallMessage},
-		fairleadv1connect.JoinServiceReportProcedure:  {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
-		fairleadv1connect.JoinServiceLeaveProcedure:   {roles: joining, newcomers: true, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceConfirmProcedure:  {roles: joining, newcomers: true, within: quickly, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceJoinProcedure:     {roles: joining, newcomers: true, own: ownName, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceReportProcedure:   {roles: joining, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
+		fairleadv1connect.JoinServiceRememberProcedure: {roles: joining, newcomers: true, own: ownName, within: quickly, maxMessage: tinyMessage},
+		fairleadv1connect.JoinServiceLeaveProcedure:    {roles: joining, newcomers: true, own: ownName, settled: true, within: changing, maxMessage: smallMessage},
 
 		fairleadv1connect.RecordServiceGetProcedure:          read,
 		fairleadv1connect.RecordServiceDescribeProcedure:     read,

@@ -54,7 +54,12 @@ type Joiner interface {
 	// Leave forgets the calling server, which was removed and of which no switch holds a path. Errors: NotLeader; Invalid
 	// if it still belongs.
 	Leave(ctx context.Context, server Member) error
+	// Remember gives what this member remembers of the calling server.
+	Remember(server Member) Remembered
 }
+
+// Remembered is what a server told a member of itself, since that one started.
+type Remembered struct{ Term, Voted, LastTerm, LastIndex uint64 }
 
 // Change says who wants a change, and why.
 type Change struct {

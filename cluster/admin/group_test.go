@@ -213,6 +213,10 @@ func (v *memberView) Join(_ context.Context, j admin.Joining) (admin.Joined, err
 	return admin.Joined{Group: "g1", Epoch: 1, Leader: v.Self().Name}, err
 }
 
+func (v *memberView) Remember(s admin.Member) admin.Remembered {
+	return admin.Remembered{Term: 7, Voted: 6, LastTerm: 5, LastIndex: uint64(len(s.ID))}
+}
+
 func (v *memberView) Leave(_ context.Context, s admin.Member) error {
 	return v.do("leave "+s.ID, admin.Change{Actor: s.Name}, func(*sharedGroup) {})
 }

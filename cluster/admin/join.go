@@ -83,3 +83,9 @@ func (s *JoinService) Leave(ctx context.Context, req *fairleadv1.LeaveRequest) (
 		return leader.Join.Leave(ctx, req)
 	})
 }
+
+// Remember implements fairleadv1connect.JoinServiceHandler.
+func (s *JoinService) Remember(_ context.Context, req *fairleadv1.RememberRequest) (*fairleadv1.RememberResponse, error) {
+	r := s.joiner.Remember(Member{ID: req.GetServerId(), Name: req.GetName()})
+	return &fairleadv1.RememberResponse{Term: r.Term, Voted: r.Voted, LastTerm: r.LastTerm, LastIndex: r.LastIndex}, nil
+}

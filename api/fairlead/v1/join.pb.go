@@ -575,6 +575,131 @@ func (*LeaveResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{8}
 }
 
+type RememberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name in the caller's certificate.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	ServerId      string `protobuf:"bytes,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RememberRequest) Reset() {
+	*x = RememberRequest{}
+	mi := &file_fairlead_v1_join_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RememberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RememberRequest) ProtoMessage() {}
+
+func (x *RememberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_join_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RememberRequest.ProtoReflect.Descriptor instead.
+func (*RememberRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RememberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RememberRequest) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+// What the server told the asked member since that one started; zeros are nothing.
+type RememberResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest term that it followed, led or voted in.
+	Term uint64 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	// The newest term in which it gave the asked member its vote.
+	Voted uint64 `protobuf:"varint,2,opt,name=voted,proto3" json:"voted,omitempty"`
+	// Term and index of the newest entry that it held.
+	LastTerm      uint64 `protobuf:"varint,3,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	LastIndex     uint64 `protobuf:"varint,4,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RememberResponse) Reset() {
+	*x = RememberResponse{}
+	mi := &file_fairlead_v1_join_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RememberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RememberResponse) ProtoMessage() {}
+
+func (x *RememberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_join_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RememberResponse.ProtoReflect.Descriptor instead.
+func (*RememberResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_join_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RememberResponse) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *RememberResponse) GetVoted() uint64 {
+	if x != nil {
+		return x.Voted
+	}
+	return 0
+}
+
+func (x *RememberResponse) GetLastTerm() uint64 {
+	if x != nil {
+		return x.LastTerm
+	}
+	return 0
+}
+
+func (x *RememberResponse) GetLastIndex() uint64 {
+	if x != nil {
+		return x.LastIndex
+	}
+	return 0
+}
+
 var File_fairlead_v1_join_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_join_proto_rawDesc = "" +
@@ -616,12 +741,22 @@ const file_fairlead_v1_join_proto_rawDesc = "" +
 	"\fLeaveRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\"\x0f\n" +
-	"\rLeaveResponse2\x93\x02\n" +
+	"\rLeaveResponse\"B\n" +
+	"\x0fRememberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tserver_id\x18\x02 \x01(\tR\bserverId\"x\n" +
+	"\x10RememberResponse\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05voted\x18\x02 \x01(\x04R\x05voted\x12\x1b\n" +
+	"\tlast_term\x18\x03 \x01(\x04R\blastTerm\x12\x1d\n" +
+	"\n" +
+	"last_index\x18\x04 \x01(\x04R\tlastIndex2\xdc\x02\n" +
 	"\vJoinService\x12D\n" +
 	"\aConfirm\x12\x1b.fairlead.v1.ConfirmRequest\x1a\x1c.fairlead.v1.ConfirmResponse\x12;\n" +
 	"\x04Join\x12\x18.fairlead.v1.JoinRequest\x1a\x19.fairlead.v1.JoinResponse\x12A\n" +
 	"\x06Report\x12\x1a.fairlead.v1.ReportRequest\x1a\x1b.fairlead.v1.ReportResponse\x12>\n" +
-	"\x05Leave\x12\x19.fairlead.v1.LeaveRequest\x1a\x1a.fairlead.v1.LeaveResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
+	"\x05Leave\x12\x19.fairlead.v1.LeaveRequest\x1a\x1a.fairlead.v1.LeaveResponse\x12G\n" +
+	"\bRemember\x12\x1c.fairlead.v1.RememberRequest\x1a\x1d.fairlead.v1.RememberResponseB1Z/fairlead.io/fairlead/api/fairlead/v1;fairleadv1b\x06proto3"
 
 var (
 	file_fairlead_v1_join_proto_rawDescOnce sync.Once
@@ -635,36 +770,40 @@ func file_fairlead_v1_join_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_join_proto_rawDescData
 }
 
-var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fairlead_v1_join_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_fairlead_v1_join_proto_goTypes = []any{
-	(*ConfirmRequest)(nil),  // 0: fairlead.v1.ConfirmRequest
-	(*FoundingMember)(nil),  // 1: fairlead.v1.FoundingMember
-	(*ConfirmResponse)(nil), // 2: fairlead.v1.ConfirmResponse
-	(*JoinRequest)(nil),     // 3: fairlead.v1.JoinRequest
-	(*JoinResponse)(nil),    // 4: fairlead.v1.JoinResponse
-	(*ReportRequest)(nil),   // 5: fairlead.v1.ReportRequest
-	(*ReportResponse)(nil),  // 6: fairlead.v1.ReportResponse
-	(*LeaveRequest)(nil),    // 7: fairlead.v1.LeaveRequest
-	(*LeaveResponse)(nil),   // 8: fairlead.v1.LeaveResponse
-	(*Revision)(nil),        // 9: fairlead.v1.Revision
+	(*ConfirmRequest)(nil),   // 0: fairlead.v1.ConfirmRequest
+	(*FoundingMember)(nil),   // 1: fairlead.v1.FoundingMember
+	(*ConfirmResponse)(nil),  // 2: fairlead.v1.ConfirmResponse
+	(*JoinRequest)(nil),      // 3: fairlead.v1.JoinRequest
+	(*JoinResponse)(nil),     // 4: fairlead.v1.JoinResponse
+	(*ReportRequest)(nil),    // 5: fairlead.v1.ReportRequest
+	(*ReportResponse)(nil),   // 6: fairlead.v1.ReportResponse
+	(*LeaveRequest)(nil),     // 7: fairlead.v1.LeaveRequest
+	(*LeaveResponse)(nil),    // 8: fairlead.v1.LeaveResponse
+	(*RememberRequest)(nil),  // 9: fairlead.v1.RememberRequest
+	(*RememberResponse)(nil), // 10: fairlead.v1.RememberResponse
+	(*Revision)(nil),         // 11: fairlead.v1.Revision
 }
 var file_fairlead_v1_join_proto_depIdxs = []int32{
-	1, // 0: fairlead.v1.ConfirmRequest.members:type_name -> fairlead.v1.FoundingMember
-	9, // 1: fairlead.v1.ReportRequest.applied:type_name -> fairlead.v1.Revision
-	9, // 2: fairlead.v1.ReportRequest.announced:type_name -> fairlead.v1.Revision
-	0, // 3: fairlead.v1.JoinService.Confirm:input_type -> fairlead.v1.ConfirmRequest
-	3, // 4: fairlead.v1.JoinService.Join:input_type -> fairlead.v1.JoinRequest
-	5, // 5: fairlead.v1.JoinService.Report:input_type -> fairlead.v1.ReportRequest
-	7, // 6: fairlead.v1.JoinService.Leave:input_type -> fairlead.v1.LeaveRequest
-	2, // 7: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
-	4, // 8: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
-	6, // 9: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
-	8, // 10: fairlead.v1.JoinService.Leave:output_type -> fairlead.v1.LeaveResponse
-	7, // [7:11] is the sub-list for method output_type
-	3, // [3:7] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	1,  // 0: fairlead.v1.ConfirmRequest.members:type_name -> fairlead.v1.FoundingMember
+	11, // 1: fairlead.v1.ReportRequest.applied:type_name -> fairlead.v1.Revision
+	11, // 2: fairlead.v1.ReportRequest.announced:type_name -> fairlead.v1.Revision
+	0,  // 3: fairlead.v1.JoinService.Confirm:input_type -> fairlead.v1.ConfirmRequest
+	3,  // 4: fairlead.v1.JoinService.Join:input_type -> fairlead.v1.JoinRequest
+	5,  // 5: fairlead.v1.JoinService.Report:input_type -> fairlead.v1.ReportRequest
+	7,  // 6: fairlead.v1.JoinService.Leave:input_type -> fairlead.v1.LeaveRequest
+	9,  // 7: fairlead.v1.JoinService.Remember:input_type -> fairlead.v1.RememberRequest
+	2,  // 8: fairlead.v1.JoinService.Confirm:output_type -> fairlead.v1.ConfirmResponse
+	4,  // 9: fairlead.v1.JoinService.Join:output_type -> fairlead.v1.JoinResponse
+	6,  // 10: fairlead.v1.JoinService.Report:output_type -> fairlead.v1.ReportResponse
+	8,  // 11: fairlead.v1.JoinService.Leave:output_type -> fairlead.v1.LeaveResponse
+	10, // 12: fairlead.v1.JoinService.Remember:output_type -> fairlead.v1.RememberResponse
+	8,  // [8:13] is the sub-list for method output_type
+	3,  // [3:8] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_join_proto_init() }
@@ -679,7 +818,7 @@ func file_fairlead_v1_join_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_join_proto_rawDesc), len(file_fairlead_v1_join_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,9 @@ type Controller struct {
 	Name string `yaml:"name"`
 	// DataDir holds log, snapshots and applied.state; made when absent.
 	DataDir string `yaml:"dataDir"`
+	// FloorDir is where a file of 256 bytes says what this member promised, so that a data folder that was put back is noticed: a folder that a
+	// boot of the machine loses and a restart of the process does not; made when absent. Empty means /run/fairlead.
+	FloorDir string `yaml:"floorDir"`
 
 	Listen    Listen    `yaml:"listen"`
 	Advertise Advertise `yaml:"advertise"`

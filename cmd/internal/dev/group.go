@@ -65,7 +65,7 @@ func newGroup(dir string, n int, manifests []string, version string, sw *testswi
 			return nil, err
 		}
 		c := config.Controller{
-			Name: m.Name, DataDir: filepath.Join(dir, m.Name), Members: members,
+			Name: m.Name, DataDir: filepath.Join(dir, m.Name), FloorDir: filepath.Join(dir, "floors"), Members: members,
 			Listen:         config.Listen{API: m.API, Raft: m.Raft},
 			TLS:            config.MemberTLS{TLS: config.TLS(files), CAKey: filepath.Join(dir, "ca", pki.CAKeyFile)},
 			BootstrapToken: "dev", Log: "warn", Sources: config.Sources{Manifests: manifests}, BalancingPolicies: true,

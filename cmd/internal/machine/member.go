@@ -24,7 +24,7 @@ import (
 // network.
 func Member(listeners Listeners) member.Edges {
 	return member.Edges{
-		Folder: disk.Open, Narrow: private.Narrow,
+		Folder: disk.Open, Floor: openFloor, Narrow: private.Narrow,
 		Network: func(o member.NetworkOptions) (*member.Network, error) {
 			return openNetwork(o, listeners)
 		},

@@ -17,6 +17,7 @@ import (
 	"fairlead.io/fairlead/cluster/leases"
 	"fairlead.io/fairlead/cluster/liveness"
 	"fairlead.io/fairlead/cluster/pki"
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/dataplane/bgp"
@@ -29,6 +30,9 @@ import (
 type Edges struct {
 	// Folder opens the data folder of a member, by its name.
 	Folder func(path, name string) (*disk.Folder, error)
+	// Floor opens what a server promised since its machine booted, in a folder that a boot loses; optional: nothing is kept outside the
+	// data folder.
+	Floor func(dir, server string) (*store.Floor, error)
 	// Narrow takes the rights of others from what is in the data folder already, and gives the paths of what was open to
 	// them; optional: there are no others. Errors: not all of it could be changed.
 	Narrow func(path string, names ...string) (wider []string, err error)

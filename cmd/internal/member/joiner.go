@@ -9,9 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"connectrpc.com/connect"
+
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -84,6 +87,12 @@ func (j *joiner) Report(_ context.Context, r admin.Report) (uint32, error) {
 	return format, nil
 }
 
+// Remember gives what this member remembers of a server.
+func (j *joiner) Remember(server admin.Member) admin.Remembered {
+	k := j.node.Remembers(server.ID)
+	return admin.Remembered{Term: k.Term, Voted: k.Voted, LastTerm: k.Last.Term, LastIndex: k.Last.Index}
+}
+
 // others are the members that a member knows from its configuration, by name.
 type others struct {
 	clients *admin.Peers
@@ -105,6 +114,26 @@ func (o *others) confirm(ctx context.Context, member cluster.Peer, request clust
 		return cluster.Confirmation{}, clusterError(err)
 	}
 	return cluster.Confirmation{ServerID: answer.GetServerId(), Empty: answer.GetEmpty()}, nil
+}
+
+// recall asks a member what it remembers of this one. One of an older release has no such call, and remembers nothing.
+func (o *others) recall(self admin.Member) func(context.Context, cluster.Peer) (cluster.Known, error) {
+	return func(ctx context.Context, other cluster.Peer) (cluster.Known, error) {
+		at := o.apiOf(other.Name)
+		if at == "" {
+			return cluster.Known{}, fmt.Errorf("the address of the API of %s is not known; list it in members", other.Name)
+		}
+		answer, err := o.clients.Client(at).Join.Remember(ctx, &fairleadv1.RememberRequest{Name: self.Name, ServerId: self.ID})
+		if connect.CodeOf(err) == connect.CodeUnimplemented {
+			return cluster.Known{}, nil
+		}
+		if err != nil {
+			return cluster.Known{}, clusterError(err)
+		}
+		return cluster.Known{
+			Term: answer.GetTerm(), Voted: answer.GetVoted(), Last: store.Position{Term: answer.GetLastTerm(), Index: answer.GetLastIndex()},
+		}, nil
+	}
 }
 
 // join asks every other member in turn to be taken in; whoever does not lead hands the request on.

@@ -172,6 +172,10 @@ func (m *Member) openNode() (err error) {
 		Log: m.log, Metrics: m.registry,
 		Tuning: m.raftTuning(),
 	}
+	if options.Floor, err = m.edges.floor(m.config, m.self.ID); err != nil {
+		return err
+	}
+	options.Fresh, options.Recall = m.folder.Fresh(), m.others.recall(m.self)
 	if m.node, err = cluster.Open(options); err != nil {
 		return err
 	}

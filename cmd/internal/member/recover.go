@@ -38,7 +38,12 @@ func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Pee
 	if done.Again {
 		done.Others = formerMembers(record.Read(), c.Name)
 	}
-	return done, errors.Join(folder.SetRemoved(false), folder.SetDiffers(""))
+	// What there is counts from now on for all that ever was.
+	floor, err := edges.floor(c, done.ServerID)
+	if err == nil && floor != nil {
+		err = floor.Forget()
+	}
+	return done, errors.Join(err, folder.SetRemoved(false), folder.SetDiffers(""))
 }
 
 // formerMembers are the members other than one that a record names: a folder that was recovered twice has them nowhere else.

@@ -43,6 +43,8 @@ const (
 	JoinServiceReportProcedure = "/fairlead.v1.JoinService/Report"
 	// JoinServiceLeaveProcedure is the fully-qualified name of the JoinService's Leave RPC.
 	JoinServiceLeaveProcedure = "/fairlead.v1.JoinService/Leave"
+	// JoinServiceRememberProcedure is the fully-qualified name of the JoinService's Remember RPC.
+	JoinServiceRememberProcedure = "/fairlead.v1.JoinService/Remember"
 )
 
 // JoinServiceClient is a client for the fairlead.v1.JoinService service.
@@ -57,6 +59,9 @@ type JoinServiceClient interface {
 	// Leave tells the leader that the calling server, which was removed, has taken all its paths from every
 	// switch and announces nothing any more. Nobody waits for it afterwards.
 	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
+	// Remember tells the calling server what the asked member remembers of it, so that one whose machine booted knows whether
+	// its data folder is an older one. Every member answers, without a leader and without a quorum.
+	Remember(context.Context, *v1.RememberRequest) (*v1.RememberResponse, error)
 }
 
 // NewJoinServiceClient constructs a client for the fairlead.v1.JoinService service. By default, it
@@ -94,15 +99,22 @@ func NewJoinServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(joinServiceMethods.ByName("Leave")),
 			connect.WithClientOptions(opts...),
 		),
+		remember: connect.NewClient[v1.RememberRequest, v1.RememberResponse](
+			httpClient,
+			baseURL+JoinServiceRememberProcedure,
+			connect.WithSchema(joinServiceMethods.ByName("Remember")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // joinServiceClient implements JoinServiceClient.
 type joinServiceClient struct {
-	confirm *connect.Client[v1.ConfirmRequest, v1.ConfirmResponse]
-	join    *connect.Client[v1.JoinRequest, v1.JoinResponse]
-	report  *connect.Client[v1.ReportRequest, v1.ReportResponse]
-	leave   *connect.Client[v1.LeaveRequest, v1.LeaveResponse]
+	confirm  *connect.Client[v1.ConfirmRequest, v1.ConfirmResponse]
+	join     *connect.Client[v1.JoinRequest, v1.JoinResponse]
+	report   *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	leave    *connect.Client[v1.LeaveRequest, v1.LeaveResponse]
+	remember *connect.Client[v1.RememberRequest, v1.RememberResponse]
 }
 
 // Confirm calls fairlead.v1.JoinService.Confirm.
@@ -141,6 +153,15 @@ func (c *joinServiceClient) Leave(ctx context.Context, req *v1.LeaveRequest) (*v
 	return nil, err
 }
 
+// Remember calls fairlead.v1.JoinService.Remember.
+func (c *joinServiceClient) Remember(ctx context.Context, req *v1.RememberRequest) (*v1.RememberResponse, error) {
+	response, err := c.remember.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // JoinServiceHandler is an implementation of the fairlead.v1.JoinService service.
 type JoinServiceHandler interface {
 	// Confirm asks a listed member whether it is empty and accepts the bootstrap token. It changes
@@ -153,6 +174,9 @@ type JoinServiceHandler interface {
 	// Leave tells the leader that the calling server, which was removed, has taken all its paths from every
 	// switch and announces nothing any more. Nobody waits for it afterwards.
 	Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error)
+	// Remember tells the calling server what the asked member remembers of it, so that one whose machine booted knows whether
+	// its data folder is an older one. Every member answers, without a leader and without a quorum.
+	Remember(context.Context, *v1.RememberRequest) (*v1.RememberResponse, error)
 }
 
 // NewJoinServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -186,6 +210,12 @@ func NewJoinServiceHandler(svc JoinServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(joinServiceMethods.ByName("Leave")),
 		connect.WithHandlerOptions(opts...),
 	)
+	joinServiceRememberHandler := connect.NewUnaryHandlerSimple(
+		JoinServiceRememberProcedure,
+		svc.Remember,
+		connect.WithSchema(joinServiceMethods.ByName("Remember")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairlead.v1.JoinService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case JoinServiceConfirmProcedure:
@@ -196,6 +226,8 @@ func NewJoinServiceHandler(svc JoinServiceHandler, opts ...connect.HandlerOption
 			joinServiceReportHandler.ServeHTTP(w, r)
 		case JoinServiceLeaveProcedure:
 			joinServiceLeaveHandler.ServeHTTP(w, r)
+		case JoinServiceRememberProcedure:
+			joinServiceRememberHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -219,4 +251,8 @@ func (UnimplementedJoinServiceHandler) Report(context.Context, *v1.ReportRequest
 
 func (UnimplementedJoinServiceHandler) Leave(context.Context, *v1.LeaveRequest) (*v1.LeaveResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.JoinService.Leave is not implemented"))
+}
+
+func (UnimplementedJoinServiceHandler) Remember(context.Context, *v1.RememberRequest) (*v1.RememberResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairlead.v1.JoinService.Remember is not implemented"))
 }

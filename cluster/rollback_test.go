@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"fairlead.io/fairlead/cluster/store"
+	"fairlead.io/fairlead/internal/testkit"
+)
+
+// floors gives each member a floor in a folder of its own, and the way to ask others for it.
+type floors struct {
+	*group
+	dir   string
+	older map[string]bool // members that know of no such question
+}
+
+func newFloors(t *testing.T, g *group) *floors {
+	f := &floors{group: g, dir: t.TempDir(), older: map[string]bool{}}
+	change := g.change
+	g.change = func(m *member, o *Options) {
+		if change != nil {
+			change(m, o)
+		}
+		o.Floor = store.OpenFloor(f.dir, ServerID(m.name, m.instance), "boot")
+		last, _ := m.disk.entries.LastIndex() // in memory
+		_, kept := m.disk.entries.Get([]byte("CurrentTerm"))
+		o.Fresh = last == 0 && kept != nil
+		o.Recall = func(_ context.Context, p Peer) (Known, error) {
+			n := f.running(p.Name)
+			switch {
+			case n == nil:
+				return Known{}, errors.New("connection refused")
+			case f.older[p.Name]:
+				return Known{}, nil
+			default:
+				return n.Remembers(ServerID(m.name, m.instance)), nil
+			}
+		}
+	}
+	return f
+}
+
+// boot loses the floor of a member that does not run, as a boot of its machine does.
+func (f *floors) boot(m *member) {
+	if err := os.Remove(filepath.Join(f.dir, ServerID(m.name, m.instance)+".floor")); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// roll starts a group of three, stops c, copies b's disk, has a and b alone commit more, and stops b with its disk of before.
+func roll(t *testing.T) (f *floors, a, b, c *member) {
+	f = newFloors(t, newGroup(t, "a", "b", "c"))
+	f.startAll()
+	t.Cleanup(f.stopAll)
+	mustPropose(t, f.leader(), put(1))
+	f.settle()
+	a = f.leader()
+	b, c = f.followers()[0], f.followers()[1]
+	c.stop()
+	b.stop()
+	old := copyDisk(t, b.disk)
+	f.start(b.name)
+	for i := range 20 {
+		mustPropose(t, f.leader(), put(i))
+	}
+	f.settle()
+	b.stop()
+	b.disk = old
+	return f, a, b, c
+}
+
+// Of three members one was down for a while, another one crashes, and the third gets an older disk: without its floor it would lead or vote,
+// and what the other two had acknowledged would be gone.
+func TestRolledBackDiskBesideACrashLosesNothing(t *testing.T) {
+	inBubble(t, testRolledBackDiskBesideACrashLosesNothing)
+}
+
+func testRolledBackDiskBesideACrashLosesNothing(t *testing.T) {
+	f, a, b, c := roll(t)
+	a.stop()
+	err := b.open()
+	if err == nil {
+		f.start(c.name)
+		next := f.leader()
+		mustPropose(t, next, put(99))
+		t.Fatalf("a folder from before starts, and %s leads with it: has what was acknowledged: %v", next.name, has(next.state, 19))
+	}
+	if !errors.Is(err, ErrRolledBack) || !strings.Contains(err.Error(), "move it away") {
+		t.Fatalf("want ErrRolledBack with what to do, got %v", err)
+	}
+	f.start(c.name)
+	f.start(a.name)
+	f.leader()
+	f.settle()
+	if !has(c.state, 19) {
+		t.Error("what was acknowledged is lost")
+	}
+}
+
+// Where its machine booted, too, the floor is gone: the others know what it acknowledged.
+func TestOthersRememberWhatARolledBackDiskForgot(t *testing.T) {
+	inBubble(t, testOthersRememberWhatARolledBackDiskForgot)
+}
+
+func testOthersRememberWhatARolledBackDiskForgot(t *testing.T) {
+	f, a, b, _ := roll(t)
+	f.boot(b)
+	f.start(b.name)
+	testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+	if !errors.Is(b.err, ErrRolledBack) || !strings.Contains(b.err.Error(), "says "+a.name) {
+		t.Fatalf("it ended with %v", b.err)
+	}
+	b.stop()
+	a.stop()
+	if err := b.open(); !errors.Is(err, ErrRolledBack) { // with nobody there to ask
+		t.Errorf("started again: %v", err)
+	}
+}
+
+// A member whose machine booted takes part once enough others said what they know of it, and not before; in a group of three in which one is
+// down one other has to do, after a while.
+func TestBootedMemberAsksBeforeItTakesPart(t *testing.T) {
+	inBubble(t, testBootedMemberAsksBeforeItTakesPart)
+}
+
+func testBootedMemberAsksBeforeItTakesPart(t *testing.T) {
+	f := newFloors(t, newGroup(t, "a", "b", "c"))
+	f.startAll()
+	defer f.stopAll()
+	mustPropose(t, f.leader(), put(1))
+	f.settle()
+	booted, other, down := f.followers()[0], f.leader(), f.followers()[1]
+	booted.stop()
+	down.stop()
+	f.boot(booted)
+	began := time.Now()
+	f.start(booted.name)
+	for time.Since(began) < recallWithin-time.Second {
+		time.Sleep(50 * time.Millisecond)
+		if !booted.node.seen.mute.Load() || booted.node.raft.LastIndex() > booted.node.found.Last || other.node.LeadingTerm() > 0 && time.Since(began) > time.Second {
+			t.Fatalf("after %s it takes part, with one that did not answer", time.Since(began))
+		}
+	}
+	mustPropose(t, f.leader(), put(2))
+	f.settle()
+	down.stop()
+	f.start(down.name)
+	f.settle()
+
+	booted.stop()
+	f.boot(booted)
+	began = time.Now()
+	f.start(booted.name)
+	testkit.Until(t, "it takes part", func() bool { return !booted.node.seen.mute.Load() })
+	if took := time.Since(began); took > recallWithin/2 {
+		t.Errorf("all answered, and it waited for %s", took)
+	}
+	f.settle()
+}
+
+// A leader that heard of entries in an earlier term counts a follower without them no more, whatever that one thinks of itself.
+func TestLeaderDoesNotCountARolledBackFollower(t *testing.T) {
+	inBubble(t, testLeaderDoesNotCountARolledBackFollower)
+}
+
+func testLeaderDoesNotCountARolledBackFollower(t *testing.T) {
+	f, a, b, c := roll(t)
+	f.boot(b)
+	f.older[a.name], f.older[c.name] = true, true
+	f.start(c.name)
+	f.leader()
+	f.settle()
+	// Terms go by: a remembers b of an earlier one.
+	if a.node.LeadingTerm() > 0 {
+		term := a.node.raft.CurrentTerm()
+		if err := a.node.Transfer(t.Context(), string(c.node.id)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "another term", func() bool { return f.leader().node.LeadingTerm() > term })
+	}
+	if f.leader() == c {
+		if err := c.node.Transfer(t.Context(), string(a.node.id)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "a leads again", func() bool { return a.node.LeadingTerm() > 0 })
+	}
+	f.start(b.name)
+	testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+	if !errors.Is(b.err, ErrRolledBack) && !errors.Is(b.err, ErrRemoved) {
+		t.Errorf("it ended with %v", b.err)
+	}
+	if why := a.node.seen.distrusted(raft.ServerID(ServerID(b.name, b.instance))); !strings.Contains(why, "rolled back") {
+		t.Errorf("the leader says %q", why)
+	}
+	mustPropose(t, f.leader(), put(99))
+	f.settle()
+}
+
+// Nor does it count for any majority while it cannot be removed: nothing is committed with it.
+func TestRolledBackFollowerMakesNoMajority(t *testing.T) {
+	inBubble(t, testRolledBackFollowerMakesNoMajority)
+}
+
+func testRolledBackFollowerMakesNoMajority(t *testing.T) {
+	f, a, b, c := roll(t)
+	f.boot(b)
+	f.older[a.name], f.older[c.name] = true, true
+	f.start(b.name)
+	testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+	if !errors.Is(b.err, ErrRolledBack) {
+		t.Errorf("it ended with %v", b.err)
+	}
+	if has(b.state, 19) {
+		t.Error("it was given what it lacks, and counted")
+	}
+	f.start(c.name)
+	mustPropose(t, f.leader(), put(99))
+	f.settle()
+	if !has(f.leader().state, 19) {
+		t.Error("what was acknowledged is lost")
+	}
+}
+
+// A vote of somebody who once held more than the candidate says nothing; and who asks for votes with less than it held gets none.
+func TestVotesOfOlderDisksDoNotCount(t *testing.T) {
+	o := newObserver(nil, "a", func() {})
+	o.rolledBack = func(raft.ServerID, string) {}
+	refused := func() error { return fmt.Errorf("remote: %w", errOlder) }
+	told := ""
+	o.outdated = func(why string) { told = why }
+	if err := o.vote("c", store.Position{}, refused, new(bool)); err == nil || told == "" {
+		t.Errorf("whose disk is older does not hear of it: %v", err)
+	}
+	o.memory.note("b", Known{Term: 3, Last: store.Position{Term: 3, Index: 20}, told: 3})
+	for last, counts := range map[store.Position]bool{{Term: 3, Index: 20}: true, {Term: 4, Index: 5}: true, {Term: 3, Index: 19}: false} {
+		clear(o.older)
+		granted := true
+		if err := o.vote("b", last, func() error { return nil }, &granted); err != nil || granted != counts {
+			t.Errorf("for a log that ends at %s: %v, %v", last, granted, err)
+		}
+		request := &raft.RequestVoteRequest{RPCHeader: raft.RPCHeader{ID: []byte("b")}, Term: 5, LastLogTerm: last.Term, LastLogIndex: last.Index}
+		if o.memory.less(request) == counts {
+			t.Errorf("a candidate that ends at %s is refused: %v", last, counts)
+		}
+		if request.Term = 3; o.memory.less(request) {
+			t.Errorf("a candidate is refused for what it may have said later: %s", last)
+		}
+	}
+}
+
+// What has to be heard meets every majority that a member may have been a part of.
+func TestRecallMeetsEveryMajority(t *testing.T) {
+	for voters := 1; voters <= 9; voters++ {
+		all, fewest := recalled(voters)
+		quorum := voters/2 + 1
+		if others := voters - 1; all > others && voters > 1 || all+quorum-1 <= others {
+			t.Errorf("of %d voters %d others are heard", voters, all)
+		}
+		if fewest+1 != quorum {
+			t.Errorf("of %d voters %d others make a majority with it", voters, fewest)
+		}
+	}
+}
+
+// A candidate whose log was cut by a snapshot names the snapshot, and not the end that the library still takes the log to have.
+func TestCandidateNamesItsSnapshot(t *testing.T) {
+	o := newObserver(nil, "a", func() {})
+	o.snapshot = func() (index, term uint64) { return 21, 3 }
+	for from, want := range map[store.Position]store.Position{
+		{Term: 2, Index: 109}: {Term: 3, Index: 21}, {Term: 3, Index: 22}: {Term: 3, Index: 22}, {Term: 4, Index: 5}: {Term: 4, Index: 5},
+	} {
+		got := from
+		if o.raise(&got.Term, &got.Index); got != want {
+			t.Errorf("of %s it names %s", from, got)
+		}
+	}
+}
