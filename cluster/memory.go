@@ -71,10 +71,11 @@ func (m *memory) asks(command any) {
 		told = Known{Term: c.Term, Last: entriesIn(c), told: c.Term}
 	case *raft.InstallSnapshotRequest:
 		told = Known{Term: c.Term, Last: store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, told: c.Term}
-	case *raft.RequestVoteRequest:
-		told = Known{Term: c.Term, Last: store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, told: c.Term}
-	case *raft.RequestPreVoteRequest:
-		told = Known{Last: store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, told: c.Term - 1}
+	case *raft.RequestVoteRequest, *raft.RequestPreVoteRequest:
+		told.Last, told.told, _ = candidacy(c)
+	}
+	if c, ok := command.(*raft.RequestVoteRequest); ok {
+		told.Term = c.Term
 	}
 	m.note(raft.ServerID(h.ID), told)
 }
@@ -82,18 +83,24 @@ func (m *memory) asks(command any) {
 // less tells whether a candidate says that it holds less than it did: its disk is an older one, and so may be the vote that it asks for with it.
 // Messages overtake each other: what it said in the term in which it asks it may have said later.
 func (m *memory) less(command any) bool {
-	var last store.Position
-	var in uint64
-	switch c := command.(type) {
-	case *raft.RequestVoteRequest:
-		last, in = store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, c.Term
-	case *raft.RequestPreVoteRequest:
-		last, in = store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, c.Term-1
-	default:
+	last, in, ok := candidacy(command)
+	if !ok {
 		return false
 	}
 	held := m.of(raft.ServerID(header(command).ID))
 	return held.told < in && last.Before(held.Last)
+}
+
+// candidacy is where the log of somebody ends who asks for a vote, and in which term he is; not ok: he asks for something else.
+func candidacy(command any) (last store.Position, in uint64, ok bool) {
+	switch c := command.(type) {
+	case *raft.RequestVoteRequest:
+		return store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, c.Term, true
+	case *raft.RequestPreVoteRequest:
+		return store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, c.Term - 1, true
+	default:
+		return store.Position{}, 0, false
+	}
 }
 
 // acknowledges notes what a follower's answer says that it holds.

@@ -286,3 +286,70 @@ func TestCandidateNamesItsSnapshot(t *testing.T) {
 		}
 	}
 }
+
+// Where the whole machine room boots, nobody has a floor and nobody remembers anything: the group comes up again by itself, also from the folders
+// of an older release, and also without a machine that does not come back.
+func TestAGroupWhoseMachinesAllBootComesUpAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		missing string
+		within  time.Duration
+	}{
+		"all":             {"", 3 * time.Second},
+		"all-but-one":     {"c", recallWithin + 3*time.Second},
+		"all-but-another": {"a", recallWithin + 3*time.Second},
+	} {
+		runInBubble(t, name, func(t *testing.T) { testAGroupWhoseMachinesAllBootComesUpAgain(t, c.missing, c.within) })
+	}
+}
+
+func testAGroupWhoseMachinesAllBootComesUpAgain(t *testing.T, missing string, within time.Duration) {
+	f := newFloors(t, newGroup(t, "a", "b", "c"))
+	f.begin(1)
+	f.stopAll()
+	began := time.Now()
+	for _, name := range f.names() {
+		f.boot(f.members[name])
+		if name != missing {
+			f.start(name)
+		}
+	}
+	mustPropose(t, f.leader(), put(2))
+	if took := time.Since(began); took > within {
+		t.Errorf("it took %s, at most %s", took, within)
+	}
+}
+
+// A member whose right folder is put in its place again is counted by those who did not count it, who have not started since: with another
+// member down it is the only one that makes a majority.
+func TestWhoHoldsAllAgainIsCountedAgain(t *testing.T) {
+	inBubble(t, testWhoHoldsAllAgainIsCountedAgain)
+}
+
+func testWhoHoldsAllAgainIsCountedAgain(t *testing.T) {
+	f := newFloors(t, newGroup(t, "a", "b", "c"))
+	f.begin(1)
+	a, b, c := f.leader(), f.followers()[0], f.followers()[1]
+	c.stop()
+	b.stop()
+	old := copyDisk(t, b.disk)
+	f.start(b.name)
+	mustPropose(t, f.leader(), put(2))
+	f.settle()
+	b.stop()
+	right := b.disk
+	b.disk, f.older[a.name] = old, true
+	f.boot(b)
+	f.start(b.name)
+	testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+	if a.node.seen.distrusted(b.node.id) == "" {
+		t.Fatal("it is counted, with its older folder")
+	}
+	b.stop()
+	b.disk, f.older[a.name] = right, false
+	f.boot(b)
+	f.start(b.name)
+	mustPropose(t, f.leader(), put(3))
+	if why := a.node.seen.distrusted(b.node.id); why != "" {
+		t.Error(why)
+	}
+}

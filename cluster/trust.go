@@ -30,6 +30,7 @@ func (o *observer) takes(command any) error {
 		return err
 	}
 	from := header(command)
+	o.regains(command)
 	if from != nil && (o.memory.less(command) || o.distrusted(raft.ServerID(from.ID)) != "") {
 		return fmt.Errorf("%w (%s of %s)", errOlder, from.ID, o.memory.of(raft.ServerID(from.ID)).Last)
 	}
@@ -69,6 +70,22 @@ func (o *observer) distrust(id raft.ServerID, had, has uint64) {
 	if !known {
 		o.rolledBack(id, why)
 	}
+}
+
+// regains has a candidate count again that holds no less than it once did: the right folder was put in its place, or another leader brought it
+// what it lacked. Whoever is not counted hears of no leader here, so that he asks for votes. His answers are held against what he held as before.
+func (o *observer) regains(command any) {
+	last, _, ok := candidacy(command)
+	if !ok {
+		return
+	}
+	id := raft.ServerID(header(command).ID)
+	if last.Before(o.memory.of(id).Last) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.older, id)
 }
 
 // distrusted tells why a server is not counted, empty if it is.
