@@ -84,7 +84,6 @@ func Open(o Options) (*Node, error) {
 	}
 	n.watch.changed = make(chan struct{})
 	n.transfers.failed = map[raft.ServerID]time.Time{}
-	n.guard.Raise(o.Floor)
 	n.stores = n.guard.Checked()
 	n.queue = newQueue(o.Tuning.UrgentQueue, o.Tuning.BulkQueue)
 	n.fsm = &adapter{self: n.id, machine: o.Machine, newMachine: o.NewMachine, fail: n.fail, changed: n.touch, replacing: n.beginAnew, currentTerm: func() uint64 { return n.raft.CurrentTerm() }}

@@ -135,7 +135,8 @@ func (n *Node) beginFloor() {
 	}
 }
 
-// standOnFloor compares the folder with the floor, if there is one, and tells the floor what is in the folder.
+// standOnFloor compares the folder with the floor, if there is one, and has the floor raised by what is kept from now on. What was cut as the
+// folder was checked shall not have lowered it.
 func (n *Node) standOnFloor() error {
 	f := n.o.Floor
 	if f == nil {
@@ -149,6 +150,7 @@ func (n *Node) standOnFloor() error {
 		}
 	}
 	f.Hold(kept)
+	n.guard.Raise(f)
 	n.seen.mute.Store(n.needsRecall())
 	if !n.seen.mute.Load() {
 		n.beginFloor()

@@ -353,3 +353,30 @@ func testWhoHoldsAllAgainIsCountedAgain(t *testing.T) {
 		t.Error(why)
 	}
 }
+
+// A folder from between a snapshot that came and the cut of the log below it is cut as it is checked. It is an older one all the same.
+func TestRolledBackFolderThatIsCutAtTheStart(t *testing.T) {
+	inBubble(t, testRolledBackFolderThatIsCutAtTheStart)
+}
+
+func testRolledBackFolderThatIsCutAtTheStart(t *testing.T) {
+	f := newFloors(t, newGroup(t, "a", "b", "c"))
+	f.begin(1)
+	a, b := f.leader(), f.followers()[0]
+	b.stop()
+	old := copyDisk(t, b.disk)
+	f.start(b.name)
+	mustPropose(t, f.leader(), put(2))
+	f.settle()
+	if _, err := a.node.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old.snapshots = a.disk.snapshots
+	mustPropose(t, f.leader(), put(3))
+	f.settle()
+	b.stop()
+	b.disk = old
+	if err := b.open(); !errors.Is(err, ErrRolledBack) {
+		t.Errorf("want ErrRolledBack, got %v", err)
+	}
+}

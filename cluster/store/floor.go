@@ -127,7 +127,7 @@ func (f *Floor) Begin() error {
 
 func (f *Floor) begin() error {
 	if err := f.make(); err != nil {
-		return &Error{Path: f.path, Op: "make the floor", Remedy: remedyFloor, Err: err}
+		return &Error{Path: f.path, Op: "make the floor", Remedy: remedyFloor, Err: errors.Join(err, f.drop())}
 	}
 	f.known = true
 	return nil
@@ -172,8 +172,20 @@ func (f *Floor) Condemn() error {
 
 // Forget removes the floor: who recovers a folder takes what there is for all that ever was.
 func (f *Floor) Forget() error {
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if f == nil {
+		return nil
+	}
+	if err := f.drop(); err != nil {
 		return &Error{Path: f.path, Op: "forget the floor", Remedy: remedyFloor, Err: err}
+	}
+	return nil
+}
+
+// drop removes the file, if there is one. A floor that is not there is asked about, and one that is too low is believed: what cannot be kept any
+// more must not stay.
+func (f *Floor) drop() error {
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
@@ -214,8 +226,7 @@ func (f *Floor) change(change func(*Promises)) error {
 	if err == nil {
 		return nil
 	}
-	// It is below what is about to be told: one that is not there is asked about, one that is too low is believed.
-	return &Error{Path: f.path, Op: "write the floor", Remedy: remedyFloor, Err: errors.Join(err, os.Remove(f.path))}
+	return &Error{Path: f.path, Op: "write the floor", Remedy: remedyFloor, Err: errors.Join(err, f.drop())}
 }
 
 func (f *Floor) encode(raw []byte) []byte {

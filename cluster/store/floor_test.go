@@ -54,11 +54,11 @@ func (i image) store() *raft.InmemStore {
 func start(t rapid.TB, disk *raft.InmemStore, dir string) (s store.Stores, kept store.Promises, floor *store.Floor) {
 	g := store.NewGuard("disk", store.Stores{Log: disk, Stable: disk, Snapshots: raft.NewInmemSnapshotStore()})
 	floor = store.OpenFloor(dir, "a-1", "boot")
-	g.Raise(floor)
 	found, err := g.Check(func(io.Reader) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Raise(floor)
 	return g.Checked(), found.Promises(), floor
 }
 
@@ -185,6 +185,23 @@ func TestFloorIsOfABootAndWhole(t *testing.T) {
 	}
 	if lower == 0 {
 		t.Error("no torn byte was noticed")
+	}
+}
+
+// A floor that cannot be kept any more does not stay: the next start would believe it, however low it is.
+func TestFloorThatCannotBeKeptIsGone(t *testing.T) {
+	dir := t.TempDir()
+	if err := store.OpenFloor(dir, "a-1", "boot").Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "a-1.floor.new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.OpenFloor(dir, "a-1", "boot").Begin(); err == nil {
+		t.Fatal("it was kept")
+	}
+	if store.OpenFloor(dir, "a-1", "boot").Known() {
+		t.Error("the one of before is there")
 	}
 }
 

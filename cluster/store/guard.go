@@ -77,7 +77,7 @@ func NewGuard(path string, stores Stores) *Guard {
 	return &Guard{path: path, stores: stores, failed: make(chan struct{}), writes: map[*writing]struct{}{}}
 }
 
-// Raise has a floor raised by all that is kept, before whoever writes goes on. It comes before any use of the stores.
+// Raise has a floor raised by all that is kept from now on, before whoever writes goes on. Nobody uses the stores meanwhile.
 func (g *Guard) Raise(f *Floor) { g.floor = f }
 
 // Failed is closed once an operation failed; Err tells which.

@@ -3,17 +3,18 @@
 package machine
 
 import (
-	"fmt"
+	"crypto/rand"
 
 	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/dataplane/agent/disk"
 )
 
-// openFloor opens a floor of this boot of the machine: one in a folder that outlived a boot counts for nothing.
-func openFloor(dir, server string) (*store.Floor, error) {
+// openFloor opens a floor of this boot of the machine: one in a folder that outlived a boot counts for nothing. Where nobody knows which boot this is
+// none of a former process does, so that the others are asked at each start.
+func openFloor(dir, server string) *store.Floor {
 	boot, err := disk.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("read the id of this boot: %w", err)
+		boot = rand.Text()
 	}
-	return store.OpenFloor(dir, server, boot), nil
+	return store.OpenFloor(dir, server, boot)
 }

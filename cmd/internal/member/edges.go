@@ -32,7 +32,7 @@ type Edges struct {
 	Folder func(path, name string) (*disk.Folder, error)
 	// Floor opens what a server promised since its machine booted, in a folder that a boot loses; optional: nothing is kept outside the
 	// data folder.
-	Floor func(dir, server string) (*store.Floor, error)
+	Floor func(dir, server string) *store.Floor
 	// Narrow takes the rights of others from what is in the data folder already, and gives the paths of what was open to
 	// them; optional: there are no others. Errors: not all of it could be changed.
 	Narrow func(path string, names ...string) (wider []string, err error)

@@ -13,9 +13,9 @@ import (
 const floorDir = "/run/fairlead"
 
 // floor opens the floor of a server; nil where this machine has none.
-func (e Edges) floor(c config.Controller, server string) (*store.Floor, error) {
+func (e Edges) floor(c config.Controller, server string) *store.Floor {
 	if e.Floor == nil {
-		return nil, nil
+		return nil
 	}
 	return e.Floor(cmp.Or(c.FloorDir, floorDir), server)
 }

@@ -172,10 +172,7 @@ func (m *Member) openNode() (err error) {
 		Log: m.log, Metrics: m.registry,
 		Tuning: m.raftTuning(),
 	}
-	if options.Floor, err = m.edges.floor(m.config, m.self.ID); err != nil {
-		return err
-	}
-	options.Fresh, options.Recall = m.folder.Fresh(), m.others.recall(m.self)
+	options.Floor, options.Fresh, options.Recall = m.edges.floor(m.config, m.self.ID), m.folder.Fresh(), m.others.recall(m.self)
 	if m.node, err = cluster.Open(options); err != nil {
 		return err
 	}

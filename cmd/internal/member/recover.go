@@ -39,11 +39,7 @@ func Recover(c config.Controller, edges Edges, confirm func(others []cluster.Pee
 		done.Others = formerMembers(record.Read(), c.Name)
 	}
 	// What there is counts from now on for all that ever was.
-	floor, err := edges.floor(c, done.ServerID)
-	if err == nil && floor != nil {
-		err = floor.Forget()
-	}
-	return done, errors.Join(err, folder.SetRemoved(false), folder.SetDiffers(""))
+	return done, errors.Join(edges.floor(c, done.ServerID).Forget(), folder.SetRemoved(false), folder.SetDiffers(""))
 }
 
 // formerMembers are the members other than one that a record names: a folder that was recovered twice has them nowhere else.
