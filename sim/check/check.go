@@ -238,6 +238,7 @@ func (s *Set) Hear(e event.Stamped) {
 func (s *Set) Tick(now time.Duration) {
 	s.scene.now = max(s.scene.now, now)
 	s.scene.promotes()
+	s.scene.asks()
 	for _, r := range s.rules {
 		r.tick()
 	}

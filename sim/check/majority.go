@@ -63,7 +63,7 @@ func (s *scene) sounds() {
 	members := s.members()
 	well := 0
 	for _, m := range members {
-		if s.votes(m) && s.runs[m] && s.unexcused(m) {
+		if s.votes(m) && s.runs[m] && s.unexcused(m) && !s.recalling(m) {
 			well++
 		}
 	}

@@ -58,6 +58,7 @@ type scene struct {
 	// new server, which has no vote before a leader took it in and promoted it: waiting is since when.
 	servers map[string][]fsm.ServerID
 	waiting map[string]time.Duration
+	recalls map[string]*recall // of members that were not seen to take part since their machines booted
 
 	sessions map[link]session
 	hostile  map[string]trouble // by switch, that ends speakers
@@ -113,7 +114,7 @@ func newScene(t Topology, record *Record) *scene {
 		faults: map[int]event.FaultBegan{}, named: map[string]int{}, frozen: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
 		struck:  map[string]time.Duration{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
-		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{},
+		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{}, recalls: map[string]*recall{},
 		sessions: map[link]session{}, hostile: map[string]trouble{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
 		segments: newSegments(t.Links), sockets: map[string]*socketTables{}, tunnels: map[string]*tunnelEnd{},
 	}
@@ -127,6 +128,7 @@ func newScene(t Topology, record *Record) *scene {
 
 // hear takes in an event.
 func (s *scene) hear(e event.Stamped) {
+	s.recalled(e.Event)
 	switch x := e.Event.(type) {
 	case event.Started:
 		s.runs[x.Process] = true
@@ -188,6 +190,7 @@ func (s *scene) hear(e event.Stamped) {
 		s.proxies(e.Number, x)
 	case event.Carrier:
 		s.segments.carrier(s.now, x)
+	case event.Answered: // recalled
 	default:
 		return
 	}
@@ -249,6 +252,9 @@ func (s *scene) booted(machine, boot string) {
 	}
 	s.boots[machine] = boot
 	if known {
+		if slices.Contains(s.members(), machine) {
+			s.recalls[machine] = s.newRecall()
+		}
 		s.steers(s.steered[machine].number, event.Steered{Node: machine, Boot: boot})
 	}
 }

@@ -166,7 +166,7 @@ func (s *story) begin() {
 		s.steers[n] = map[netip.Addr]bool{}
 	}
 	for _, m := range s.members() {
-		s.say(event.Started{Process: m, Life: 1})
+		s.say(event.Started{Process: m, Life: 1, Boot: "b1"})
 	}
 	s.commit(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat})
 	for _, m := range s.members() {

@@ -174,6 +174,47 @@ func livenessTales() []tale {
 			s.commit(&fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m2-1", Run: "r", Upto: upto, Withdrawn: upto}}})
 			leaderCut(s)
 		}),
+		fine("L3", "booted-member-asks-first", func(s *story) {
+			booted(s)
+			fails(s, 20)
+			s.put("c1", "x", "1")
+		}),
+		breaks("L3", "booted-member-asks-for-too-long", func(s *story) {
+			booted(s)
+			fails(s, 28)
+		}),
+		breaks("L3", "booted-member-that-took-part-already", func(s *story) {
+			booted(s)
+			s.say(event.Answered{Process: "m1", Life: 1, From: "m3", Does: "votes for", Asked: s.now})
+			fails(s, 10)
+		}),
+		breaks("L3", "booted-member-whom-all-can-answer", func(s *story) {
+			booted(s)
+			fails(s, 2)
+			s.say(event.FaultEnded{ID: 3})
+			fails(s, 10)
+		}),
+		breaks("L3", "booted-member-whom-all-answered", func(s *story) {
+			boot(s)
+			s.wait(4 * time.Second)
+			leaderCut(s)
+		}),
+		breaks("L3", "booted-member-with-an-empty-disk", func(s *story) {
+			boot(s)
+			replaced(s)
+			s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m1", Life: 1, Term: 3, On: true})
+			s.commit(newServer())
+			s.wait(6 * time.Second)
+			fails(s, 10)
+		}),
+		fine("L3", "booted-member-that-begins-anew", func(s *story) {
+			booted(s)
+			fails(s, 16)
+			s.say(event.Ended{Process: "m3", Life: 2, Killed: true})
+			s.say(event.Started{Process: "m3", Life: 3, Boot: "b2"})
+			fails(s, 20)
+			s.put("c1", "x", "1")
+		}),
 		breaks("L3", "call-hangs", func(s *story) {
 			s.say(event.CallBegan{Client: "c1", ID: 99, Do: "put", Key: "x", Value: "1", To: "m2"})
 			s.wait(4 * time.Second)
@@ -205,6 +246,21 @@ func newServer() fsm.Command {
 func leaderCut(s *story) {
 	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2})
 	fails(s, 10)
+}
+
+// boot has the machine of m3 boot while m2 leads, so that m3 asks the others before it takes part.
+func boot(s *story) {
+	s.put("c1", "x", "1")
+	s.say(event.Leading{Process: "m2", Life: 1, Term: 2, On: true}, event.FaultBegan{ID: 1, Fault: "power", On: []string{"m3"}},
+		event.Ended{Process: "m3", Life: 1}, event.MachineDown{Machine: "m3"})
+	s.wait(2 * time.Second)
+	s.say(event.MachineUp{Machine: "m3", Boot: "b2"}, event.Started{Process: "m3", Life: 2, Boot: "b2"}, event.FaultEnded{ID: 1})
+}
+
+// booted has only m1 there to answer it, which cannot have a leader but with it.
+func booted(s *story) {
+	boot(s)
+	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2})
 }
 
 // fails has a client ask in vain, twice a second.

@@ -78,6 +78,15 @@ func (d *Disk) Restore(from *Disk, folder string) Error {
 	return None
 }
 
+// Empty takes everything out of a folder, if there is one, as a boot does with one in memory. Nobody may have files in it open.
+func (d *Disk) Empty(folder string) {
+	if n, e := d.Find(d.root, folder); e == None && n.dir {
+		d.settle()
+		clear(n.entries)
+		clear(n.kept)
+	}
+}
+
 // Flip changes one bit of one durable byte, as a disk does that rots. It tells where; not ok: all files are empty.
 func (d *Disk) Flip(r *rand.Rand) (path string, at int, ok bool) {
 	type place struct {

@@ -135,6 +135,23 @@ func TestRestoreBringsBackAnOldFolderForGood(t *testing.T) {
 	}
 }
 
+func TestEmptyTakesOneFolderForGood(t *testing.T) {
+	d := New()
+	d.Empty("/run") // there is none
+	d.Put("/run/a/b", []byte("x"))
+	d.Put("/data/log", []byte("old"))
+	file(t, d, "run/c")
+	d.Empty("/run")
+	d.Crash(rand.New(rand.NewPCG(1, 1)))
+	if got := d.Files(); !slices.Equal(got, []string{"/data/log"}) {
+		t.Errorf("files %q", got)
+	}
+	d.Put("/run/a", nil)
+	if got := d.Files(); !slices.Equal(got, []string{"/data/log", "/run/a"}) {
+		t.Errorf("files %q", got)
+	}
+}
+
 func TestFlipChangesOneDurableBit(t *testing.T) {
 	d := New()
 	if _, _, flipped := d.Flip(rand.New(rand.NewPCG(1, 1))); flipped {

@@ -125,6 +125,20 @@ type (
 		To      string
 		Index   uint64
 	}
+	// Holds says how far the log or the newest snapshot goes that a member found in its folder as it started.
+	Holds struct {
+		Process string
+		Life    int
+		Last    uint64
+	}
+	// Answered says that member From gave Process its vote, or followed it (Does is "votes for" or "follows"), as it had been Asked to. Of what follows it
+	// is the first time since the other one did not answer.
+	Answered struct {
+		Process    string
+		Life       int
+		From, Does string
+		Asked      time.Duration
+	}
 	// Judged says what an operator is told of a member's health by the one that leads, which was asked for it since Asked.
 	Judged struct {
 		Member, Leader string

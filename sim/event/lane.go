@@ -18,6 +18,8 @@ func (e Applied) Lane() string     { return e.Process }
 func (e Restored) Lane() string    { return e.Process }
 func (e Leading) Lane() string     { return e.Process }
 func (e Sends) Lane() string       { return e.Process }
+func (e Holds) Lane() string       { return e.Process }
+func (e Answered) Lane() string    { return e.From }
 func (e Judged) Lane() string      { return e.Member }
 func (e Contact) Lane() string     { return e.Process }
 func (e CallBegan) Lane() string   { return e.Client }

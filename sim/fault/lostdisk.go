@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"fairlead.io/fairlead/sim/disk"
 	"fairlead.io/fairlead/sim/event"
+	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
+	"fairlead.io/fairlead/sim/scenario/parameter"
 )
 
 // lossKinds are what takes a machine its disk for good. A member whose disk is empty comes back as a new server of the
@@ -27,14 +30,24 @@ func lossKinds() []Kind {
 		},
 		{
 			Name: "old-disk", Text: "halfway, a machine gets its disk back as it was at the beginning, and an empty one at the end",
-			Weight: 3, Least: 4 * time.Second, Most: 10 * time.Second, On: processes, Loses: true, Forgets: true, Excuses: onThem, Draw: drawOne,
+			Weight: 3, Least: 4 * time.Second, Most: 10 * time.Second, On: processes, Loses: true, Forgets: true, Excuses: onThem,
+			Parameters: []parameter.Parameter{parameter.OneOf("boots", "whether the machine boots, too", "yes")},
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				if drawOne(d, c, f); d.Chance("boots", 50) {
+					f.With.Set("boots", "yes")
+				}
+			},
 			Begin: func(b *Backstage, f Fault) func() {
 				return each(f.On, func(name string) func() {
 					old := b.Disk(name).Clone()
 					halfway := b.World.After(f.For/2, func() {
-						release := b.Hold(name)
-						_ = b.Disk(name).Restore(old, "/") // a whole disk always can be
-						b.World.Publish(event.Wiped{Machine: name, Old: true})
+						var release func()
+						if f.With["boots"] == "yes" {
+							release = b.share("power", name, b.PowerOff, b.PowerOn)
+						} else {
+							release = b.Hold(name)
+						}
+						b.putBack(name, old)
 						release()
 					})
 					return func() {
@@ -64,6 +77,15 @@ func drawOne(d dice.Dice, c Cast, f *Fault) {
 	if f.On = d.Some("members", c.Members, 1); d.Chance("node", 40) && len(c.Nodes) > 0 {
 		f.On = d.Some("nodes", c.Nodes, 1)
 	}
+}
+
+// putBack gives a machine, whose process must not run, its disk as it was. What is in its memory is not on it.
+func (b *Backstage) putBack(name string, old *disk.Disk) {
+	now := b.Disk(name).Clone()
+	_ = b.Disk(name).Restore(old, "/") // a whole disk always can be
+	b.Disk(name).Empty(start.RunDir)
+	_ = b.Disk(name).Restore(now, start.RunDir) // an agent has none
+	b.World.Publish(event.Wiped{Machine: name, Old: true})
 }
 
 // wipe stops a process and empties its disk. The function that it returns starts it.

@@ -234,6 +234,7 @@ func (s *Stage) PowerOff(name string) {
 		m.segments.Power(false)
 	}
 	m.disk.Crash(s.World.Random("crash/" + name))
+	m.disk.Empty(start.RunDir)
 	s.World.Publish(event.MachineDown{Machine: name})
 }
 
@@ -289,6 +290,11 @@ func (s *Stage) observe(m *machine, kind fact.Kind, data []byte) {
 		s.World.Publish(event.Barred{Process: m.name, Life: m.life, Peer: f.Peer, Serial: f.Serial})
 	case fact.Sends:
 		s.World.Publish(event.Sends{Process: m.name, Life: m.life, To: f.To, Index: f.Index})
+	case fact.Holds:
+		s.World.Publish(event.Holds{Process: m.name, Life: m.life, Last: f.Last})
+	case fact.Answered:
+		now := s.World.Now()
+		s.World.Publish(event.Answered{Process: m.name, Life: m.life, From: f.From, Does: f.Does, Asked: max(0, now-f.Took)})
 	case fact.Drive:
 		s.World.Publish(event.Drive{
 			Driver: f.Driver, Process: m.name, Phase: f.Phase, Action: f.Action, Balancer: f.Balancer, Address: f.Address,

@@ -136,6 +136,20 @@ func (c *coder) sends(e *event.Sends) {
 	c.number("index", &e.Index)
 }
 
+func (c *coder) holds(e *event.Holds) {
+	c.text("process", &e.Process)
+	c.integer("life", &e.Life)
+	c.number("last", &e.Last)
+}
+
+func (c *coder) answered(e *event.Answered) {
+	c.text("process", &e.Process)
+	c.integer("life", &e.Life)
+	c.text("from", &e.From)
+	c.text("does", &e.Does)
+	c.moment("asked", &e.Asked)
+}
+
 func (c *coder) judged(e *event.Judged) {
 	c.text("member", &e.Member)
 	c.text("leader", &e.Leader)

@@ -52,6 +52,8 @@ const (
 	kindBarred
 	kindSends
 	kindJudged
+	kindHolds
+	kindAnswered
 )
 
 // kind is what is known about a kind of event beside its fields.
@@ -150,6 +152,10 @@ var kinds = [...]kind{
 		`{process} sends {to} a snapshot up to {index}`},
 	kindJudged: {"judged", "member", true, reading((*coder).judged),
 		`{leader} says that {member} {healthy?is healthy|is not healthy}[: {why}]`},
+	kindHolds: {"holds", "process", false, reading((*coder).holds),
+		`{process} has a folder that goes up to {last}`},
+	kindAnswered: {"answered", "from", false, reading((*coder).answered),
+		`{from} {does} {process}`},
 	kindCarrier: {"carrier", "node", false, reading((*coder).carrier),
 		`{node} {up?has a carrier on|has no carrier on} {segment}{passes?|, and nothing arrives}`},
 }
@@ -230,6 +236,12 @@ func (c *coder) show(e event.Event) {
 	case event.Sends:
 		c.begin(kindSends)
 		c.sends(&e)
+	case event.Holds:
+		c.begin(kindHolds)
+		c.holds(&e)
+	case event.Answered:
+		c.begin(kindAnswered)
+		c.answered(&e)
 	case event.Judged:
 		c.begin(kindJudged)
 		c.judged(&e)

@@ -17,6 +17,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cluster/liveness"
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cluster/store/disk"
 	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/cmd/internal/member"
@@ -33,6 +34,7 @@ func (g *guest) member(ctx context.Context) error {
 	clock := bootClock{time.Now()}
 	m, err := member.Open(g.controller(), g.start.Release, member.Edges{
 		Folder:     openFolder,
+		Floor:      openFloor,
 		Network:    g.openNetwork,
 		Kubernetes: g.openKubernetes,
 		Speaker:    g.openSpeaker,
@@ -56,7 +58,7 @@ func (g *guest) member(ctx context.Context) error {
 
 // recover makes a group of one of the member's folder.
 func (g *guest) recover(context.Context) error {
-	done, err := member.Recover(g.controller(), member.Edges{Folder: openFolder}, nil, g.log)
+	done, err := member.Recover(g.controller(), member.Edges{Folder: openFolder, Floor: openFloor}, nil, g.log)
 	if err == nil {
 		g.log.Info("recovered", "server", done.ServerID, "index", done.Index)
 	}
@@ -113,10 +115,17 @@ func (g *guest) drivers(clock leader.Clock) func(string) (leader.Driver, bool) {
 
 // openFolder opens the data folder with a log that needs no memory maps. The world runs a process once at a time.
 func openFolder(path, name string) (*disk.Folder, error) {
-	return disk.OpenWith(path, name, disk.Options{
+	f, err := disk.OpenWith(path, name, disk.Options{
 		Lock: func(f *os.File) (io.Closer, error) { return f, nil }, MakeLog: journal.Make, OpenLog: journal.Open,
 	})
+	if err == nil {
+		tellHolds(f.Stores())
+	}
+	return f, err
 }
+
+// openFloor opens what is kept in the memory of the machine, which a boot empties.
+func openFloor(dir, server string) *store.Floor { return store.OpenFloor(dir, server, "this boot") }
 
 func (g *guest) openKubernetes(config.Kubernetes) (*client.API, error) {
 	return client.New(&rest.Config{

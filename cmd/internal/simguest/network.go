@@ -120,7 +120,7 @@ func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
 	}
 	api, layer := g.port.Listen(start.APIPort), &raftLayer{g: g, of: of, listener: g.port.Listen(start.RaftPort)}
 	return &member.Network{
-		Raft:     watchedTransport{transport.Over(layer)},
+		Raft:     &watchedTransport{Transport: transport.Over(layer), follows: map[raft.ServerID]bool{}},
 		Peers:    admin.NewPeersOver(func(address string) *admin.Client { return g.client(of, address) }),
 		EndStale: g.handshakes.endStale,
 		ServeAPI: func(ctx context.Context, server *admin.Server) error {

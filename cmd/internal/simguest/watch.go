@@ -8,11 +8,13 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/store"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/sim/guest/abi"
 	"fairlead.io/fairlead/sim/guest/fact"
@@ -67,11 +69,49 @@ func (w watched) ReplaceBy(backup cluster.Machine, renewal cluster.LogEntry) []c
 	return out
 }
 
-// watchedTransport tells which snapshots are sent.
-type watchedTransport struct{ cluster.Transport }
+// tellHolds tells how far a folder goes. What cannot be read the member finds out, too.
+func tellHolds(s store.Stores) {
+	last, _ := s.Log.LastIndex()
+	list, _ := s.Snapshots.List()
+	for _, snapshot := range list {
+		last = max(last, snapshot.Index)
+	}
+	tell(fact.Holds{Last: last})
+}
+
+// watchedTransport tells which snapshots are sent, and who follows and votes.
+type watchedTransport struct {
+	cluster.Transport
+	mu      sync.Mutex
+	follows map[raft.ServerID]bool // of whom it was told already
+}
+
+// AppendEntries implements raft.Transport.
+func (t *watchedTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	began := time.Now()
+	err := t.Transport.AppendEntries(id, to, args, resp)
+	t.mu.Lock()
+	known := t.follows[id]
+	t.follows[id] = err == nil && resp.Success
+	t.mu.Unlock()
+	if err == nil && resp.Success && !known {
+		tell(fact.Answered{From: cluster.NameOf(string(id)), Does: "follows", Took: time.Since(began)})
+	}
+	return err
+}
+
+// RequestVote implements raft.Transport.
+func (t *watchedTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	began := time.Now()
+	err := t.Transport.RequestVote(id, to, args, resp)
+	if err == nil && resp.Granted {
+		tell(fact.Answered{From: cluster.NameOf(string(id)), Does: "votes for", Took: time.Since(began)})
+	}
+	return err
+}
 
 // InstallSnapshot implements raft.Transport.
-func (t watchedTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse,
+func (t *watchedTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse,
 	data io.Reader,
 ) error {
 	tell(fact.Sends{To: cluster.NameOf(string(id)), Index: args.LastLogIndex})

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says which fact it is.
@@ -25,6 +26,8 @@ const (
 	KindSpeaking                 // Speaking
 	KindBarred                   // Barred
 	KindSends                    // Sends
+	KindHolds                    // Holds
+	KindAnswered                 // Answered
 )
 
 // Fact is one of the types below.
@@ -84,6 +87,16 @@ type Sends struct {
 	Index uint64
 }
 
+// Holds says how far the log or the newest snapshot goes that this member found in its folder.
+type Holds struct{ Last uint64 }
+
+// Answered says that another member gave this one its vote, or followed it, for the first time since that failed last; Does is "votes for" or "follows". Took
+// is how long the answer took at least.
+type Answered struct {
+	From, Does string
+	Took       time.Duration
+}
+
 // Kind implements Fact.
 func (Applied) Kind() Kind  { return KindApplied }
 func (Restored) Kind() Kind { return KindRestored }
@@ -94,6 +107,8 @@ func (Drive) Kind() Kind    { return KindDrive }
 func (Speaking) Kind() Kind { return KindSpeaking }
 func (Barred) Kind() Kind   { return KindBarred }
 func (Sends) Kind() Kind    { return KindSends }
+func (Holds) Kind() Kind    { return KindHolds }
+func (Answered) Kind() Kind { return KindAnswered }
 
 // Encode gives the bytes of a fact.
 func Encode(f Fact) []byte {
@@ -131,6 +146,10 @@ func Decode(kind Kind, b []byte) (Fact, error) {
 		return plain[Barred](b)
 	case KindSends:
 		return plain[Sends](b)
+	case KindHolds:
+		return plain[Holds](b)
+	case KindAnswered:
+		return plain[Answered](b)
 	}
 	return nil, fmt.Errorf("fact of unknown kind %d", kind)
 }

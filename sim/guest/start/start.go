@@ -41,6 +41,9 @@ const PodPrefix = "pod-"
 // DataDir is a process's folder on the disk of its machine.
 const DataDir = "/data"
 
+// RunDir is in the memory of a machine: a boot empties it, and the end of a process does not.
+const RunDir = "/run"
+
 // DrainDelay is how long agents keep the rules of an address that left: shorter than the default, so that a run sees
 // them go.
 const DrainDelay = 10 * time.Second
