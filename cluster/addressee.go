@@ -131,13 +131,13 @@ func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *ra
 ) error {
 	asked := addressed(args, id)
 	o.raise(&asked.LastLogTerm, &asked.LastLogIndex)
-	return o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
-		err := o.Transport.RequestVote(id, to, asked, resp)
-		if err == nil && resp.Granted {
-			o.memory.note(id, Known{Term: args.Term, Voted: args.Term})
-		}
-		return err
+	err := o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
+		return o.Transport.RequestVote(id, to, asked, resp)
 	}, &resp.Granted)
+	if err == nil && resp.Granted { // the right folder, which may be put in place yet, knows nothing of a vote that does not count
+		o.memory.note(id, Known{Term: args.Term, Voted: args.Term})
+	}
+	return err
 }
 
 // RequestPreVote asks whether a vote would be given, unless this member has no record to lead with.

@@ -259,6 +259,30 @@ func TestVotesOfOlderDisksDoNotCount(t *testing.T) {
 	}
 }
 
+// grants gives every vote.
+type grants struct{ Transport }
+
+func (grants) RequestVote(_ raft.ServerID, _ raft.ServerAddress, _ *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	resp.Granted = true
+	return nil
+}
+
+// A vote that counts is remembered, and one of an older disk is not: the right folder, put in its place, knows nothing of it.
+func TestOnlyVotesThatCountAreRemembered(t *testing.T) {
+	for last, voted := range map[uint64]uint64{20: 4, 19: 0} {
+		o := newObserver(grants{}, "a", func() {})
+		o.rolledBack = func(raft.ServerID, string) {}
+		o.memory.note("b", Known{Term: 3, Last: store.Position{Term: 3, Index: 20}, told: 3})
+		ask := &raft.RequestVoteRequest{RPCHeader: raft.RPCHeader{ID: []byte("a")}, Term: 4, LastLogTerm: 3, LastLogIndex: last}
+		if err := o.RequestVote("b", "b", ask, &raft.RequestVoteResponse{}); err != nil {
+			t.Fatal(err)
+		}
+		if k := o.memory.of("b"); k.Voted != voted {
+			t.Errorf("asked by one that ends at %d, it is remembered as %+v", last, k)
+		}
+	}
+}
+
 // What has to be heard meets every majority that a member may have been a part of.
 func TestRecallMeetsEveryMajority(t *testing.T) {
 	for voters := 1; voters <= 9; voters++ {
@@ -320,38 +344,39 @@ func testAGroupWhoseMachinesAllBootComesUpAgain(t *testing.T, missing string, wi
 }
 
 // A member whose right folder is put in its place again is counted by those who did not count it, who have not started since: with another
-// member down it is the only one that makes a majority.
+// member down it is the only one that makes a majority. If a vote counted meanwhile that the older folder gave, it is no right one any more.
 func TestWhoHoldsAllAgainIsCountedAgain(t *testing.T) {
-	inBubble(t, testWhoHoldsAllAgainIsCountedAgain)
+	runInBubble(t, "counted", func(t *testing.T) {
+		f, a, b := rightFolderAgain(t, Known{})
+		mustPropose(t, f.leader(), put(2))
+		if why := a.node.seen.distrusted(b.node.id); why != "" {
+			t.Error(why)
+		}
+	})
+	runInBubble(t, "voted-meanwhile", func(t *testing.T) {
+		_, _, b := rightFolderAgain(t, Known{Term: 99, Voted: 99})
+		testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+		if !errors.Is(b.err, ErrRolledBack) {
+			t.Errorf("it ended with %v", b.err)
+		}
+	})
 }
 
-func testWhoHoldsAllAgainIsCountedAgain(t *testing.T) {
-	f := newFloors(t, newGroup(t, "a", "b", "c"))
+// rightFolderAgain has a know that b had an older folder, and what it did with it, and starts b with its right one. The third member is down.
+func rightFolderAgain(t *testing.T, did Known) (f *floors, a, b *member) {
+	f = newFloors(t, newGroup(t, "a", "b", "c"))
 	f.begin(1)
-	a, b, c := f.leader(), f.followers()[0], f.followers()[1]
-	c.stop()
+	a, b = f.leader(), f.followers()[0]
+	f.followers()[1].stop()
 	b.stop()
-	old := copyDisk(t, b.disk)
-	f.start(b.name)
-	mustPropose(t, f.leader(), put(2))
-	f.settle()
-	b.stop()
-	right := b.disk
-	b.disk, f.older[a.name] = old, true
+	testkit.Until(t, "nobody leads", func() bool { return a.node.LeadingTerm() == 0 })
+	id := raft.ServerID(ServerID(b.name, b.instance))
+	held := a.node.seen.memory.of(id).Last
+	a.node.seen.distrust(id, held.Index, held.Index-1)
+	a.node.seen.memory.note(id, did)
 	f.boot(b)
 	f.start(b.name)
-	testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
-	if a.node.seen.distrusted(b.node.id) == "" {
-		t.Fatal("it is counted, with its older folder")
-	}
-	b.stop()
-	b.disk, f.older[a.name] = right, false
-	f.boot(b)
-	f.start(b.name)
-	mustPropose(t, f.leader(), put(3))
-	if why := a.node.seen.distrusted(b.node.id); why != "" {
-		t.Error(why)
-	}
+	return f, a, b
 }
 
 // A folder from between a snapshot that came and the cut of the log below it is cut as it is checked. It is an older one all the same.
