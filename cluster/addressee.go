@@ -137,6 +137,9 @@ func (o *observer) RequestVote(id raft.ServerID, to raft.ServerAddress, args *ra
 	if err == nil && resp.Granted { // the right folder, which may be put in place yet, knows nothing of a vote that does not count
 		o.memory.note(id, Known{Term: args.Term, Voted: args.Term})
 	}
+	if err == nil {
+		o.echo.keep(id, resp)
+	}
 	return err
 }
 
@@ -149,9 +152,13 @@ func (o *observer) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args 
 	}
 	asked := addressed(args, id)
 	o.raise(&asked.LastLogTerm, &asked.LastLogIndex)
-	return o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
+	err := o.vote(id, store.Position{Term: asked.LastLogTerm, Index: asked.LastLogIndex}, func() error {
 		return o.Transport.RequestPreVote(id, to, asked, resp)
 	}, &resp.Granted)
+	if err == nil {
+		o.echo.keep(id, resp)
+	}
+	return err
 }
 
 // InstallSnapshot sends a whole state, once the peer is within reach.
@@ -169,7 +176,9 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 	}
 	counted, end := o.sending.of(data)
 	defer end()
-	err := o.Transport.InstallSnapshot(id, to, addressed(args, id), resp, counted)
+	message := addressed(args, id)
+	message.Leader = o.echo.back(id)
+	err := o.Transport.InstallSnapshot(id, to, message, resp, counted)
 	if err == nil && resp.Success {
 		o.memory.note(id, Known{Term: resp.Term, Last: store.Position{Term: args.LastLogTerm, Index: args.LastLogIndex}, told: resp.Term})
 	}

@@ -11,7 +11,7 @@ import (
 
 // Contact is what this member may believe about the group. It is what the announcing of routes hangs on.
 type Contact struct {
-	// At is when this member was last in touch: a follower heard a leader of the current term, a leader had heard
+	// At is when this member was surely in touch last: a leader of the current term sent something to a follower after that, a leader had heard
 	// from a majority. With a monotonic reading; zero if never in this run.
 	At time.Time
 	// Leads tells whether this member leads.

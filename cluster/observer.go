@@ -42,8 +42,10 @@ type observer struct {
 	memory   memory
 	mute     atomic.Bool // nothing is taken or given but API calls: see recall.go
 
+	echo *echo
+
 	mu      sync.Mutex
-	heard   time.Time // when a leader of the current term last spoke to us
+	heard   time.Time // when a leader of the current term surely was there last: it sent what it sent us after that
 	term    uint64    // of the leader that spoke to us last
 	commit  uint64    // newest commit index that a leader spoke of
 	reached uint64    // the part of it that our own log had, when somebody was told last
@@ -67,7 +69,7 @@ type peerSeen struct {
 func newObserver(t Transport, self raft.ServerID, changed func()) *observer {
 	return &observer{
 		Transport: t, self: self, changed: changed, snapshot: func() (index, term uint64) { return 0, 0 }, reads: func() bool { return false },
-		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, older: map[raft.ServerID]string{}, reach: newReach(),
+		rpcs: make(chan raft.RPC), late: make(chan raft.RPC), stop: make(chan struct{}), peers: map[raft.ServerID]*peerSeen{}, asked: map[raft.ServerID]bool{}, older: map[raft.ServerID]string{}, reach: newReach(), echo: newEcho(),
 		entry: func(uint64, *raft.Log) error { return raft.ErrLogNotFound },
 	}
 }
@@ -107,7 +109,7 @@ func (o *observer) handOver(rpc raft.RPC) bool {
 	case *raft.InstallSnapshotRequest:
 		if o.stale(m) {
 			answer := have(rpc, m)
-			rpc.RespChan <- answer
+			o.respond(rpc.RespChan, answer)
 			o.heardFrom(asked, answer)
 			return true
 		}
@@ -126,7 +128,7 @@ func (o *observer) handOver(rpc raft.RPC) bool {
 	}
 	select {
 	case r := <-answers:
-		answer <- r
+		o.respond(answer, r)
 		o.heardFrom(asked, r)
 	case <-o.stop:
 		answer <- refusal(rpc.Command, raft.ErrRaftShutdown)
@@ -158,7 +160,7 @@ func (o *observer) SetHeartbeatHandler(handle func(raft.RPC)) {
 		handle(rpc)
 		select {
 		case r := <-answers:
-			answer <- r
+			o.respond(answer, r)
 			o.heardFrom(rpc.Command, r)
 		default: // the library is shut down and answers nothing
 		}
@@ -180,13 +182,22 @@ func relay(rpc *raft.RPC) (answers <-chan raft.RPCResponse, answer chan<- raft.R
 	return ours, answer
 }
 
+// respond passes an answer on, with the time.
+func (o *observer) respond(to chan<- raft.RPCResponse, r raft.RPCResponse) {
+	o.echo.stamp(r.Response)
+	to <- r
+}
+
 // heardFrom notes what a leader said whom the library accepted: of the current term, that is.
 func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	var asked, answered, commit uint64
+	var leader []byte
 	switch c := command.(type) {
 	case *raft.AppendEntriesRequest:
+		leader = c.Leader //nolint:staticcheck // see echo
 		asked, answered, commit = c.Term, answer.Response.(*raft.AppendEntriesResponse).Term, c.LeaderCommitIndex
 	case *raft.InstallSnapshotRequest:
+		leader = c.Leader // see echo
 		asked, answered, commit = c.Term, answer.Response.(*raft.InstallSnapshotResponse).Term, c.LastLogIndex
 	default:
 		return
@@ -200,8 +211,11 @@ func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	if library := o.library.Load(); library != nil {
 		reached = library.CommitIndex()
 	}
+	sent := o.echo.sent(leader)
 	o.mu.Lock()
-	o.heard = time.Now()
+	if sent.After(o.heard) { // messages overtake each other
+		o.heard = sent
+	}
 	news := asked != o.term || commit > o.commit || reached > o.reached
 	o.term, o.commit, o.reached = asked, max(o.commit, commit), max(o.reached, reached)
 	o.mu.Unlock()
@@ -217,7 +231,7 @@ func (o *observer) committed(index uint64) {
 	o.commit = max(o.commit, index)
 }
 
-// last is when a leader was last heard, and the newest commit index that one spoke of.
+// last is when a leader surely was there last, and the newest commit index that one spoke of.
 func (o *observer) last() (heard time.Time, commit uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -244,6 +258,7 @@ func (o *observer) asking(id raft.ServerID, term uint64) peerSeen {
 
 // answered notes a follower's answer to what this leader sent at a time. It is an error if that must not count.
 func (o *observer) answered(id raft.ServerID, sent time.Time, before peerSeen, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	o.echo.keep(id, resp)
 	if resp.Term > args.Term {
 		return nil // it follows somebody else
 	}
@@ -369,11 +384,18 @@ func (o *observer) send(id raft.ServerID, to raft.ServerAddress, args *raft.Appe
 		return err
 	}
 	before, sent := o.asking(id, args.Term), time.Now()
-	err := o.hears(id, o.Transport.AppendEntries(id, to, addressed(args, id), resp))
+	err := o.hears(id, o.Transport.AppendEntries(id, to, o.entries(args, id), resp))
 	if o.reach.note(id, err); err != nil {
 		return err
 	}
 	return o.answered(id, sent, before, args, resp)
+}
+
+// entries gives a copy of a message with its addressee, and with the time that it answered last.
+func (o *observer) entries(args *raft.AppendEntriesRequest, to raft.ServerID) *raft.AppendEntriesRequest {
+	m := addressed(args, to)
+	m.Leader = o.echo.back(to) //nolint:staticcheck // see echo
+	return m
 }
 
 // keepBeat keeps a heartbeat of the library, to be sent again.

@@ -50,7 +50,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 	p.mu.Lock()
 	p.pending[resp] = before
 	p.mu.Unlock()
-	f, err := p.AppendPipeline.AppendEntries(addressed(args, p.to), resp)
+	f, err := p.AppendPipeline.AppendEntries(p.seen.entries(args, p.to), resp)
 	if f == nil || err != nil {
 		p.answerTo(resp)
 	}

@@ -34,6 +34,17 @@ func groupTales() []tale {
 	judged := func(s *story, healthy bool) {
 		s.say(event.Judged{Member: "m3", Leader: "m1", Healthy: healthy, Asked: s.now})
 	}
+	// apart has m3 be cut off, which says so after a time.
+	apart := func(s *story, says, lasts time.Duration) {
+		s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
+		s.say(event.FaultBegan{ID: 1, Fault: "partition", On: []string{"m3"}})
+		s.wait(min(says, lasts))
+		if says < lasts {
+			s.say(event.Contact{Process: "m3", Life: 1})
+			s.wait(lasts - says)
+		}
+		s.say(event.FaultEnded{ID: 1})
+	}
 	return []tale{
 		fine("L4", "everybody-has-it", led),
 		breaks("L4", "one-never-gets-it", func(s *story) {
@@ -132,6 +143,26 @@ func groupTales() []tale {
 		breaks("S25", "called-sick-without-a-reason", func(s *story) {
 			led(s)
 			judged(s, false)
+		}),
+		fine("S27", "says-so-in-time", func(s *story) { apart(s, 3*time.Second, 20*time.Second) }),
+		breaks("S27", "says-so-late", func(s *story) { apart(s, 6*time.Second, 20*time.Second) }),
+		fine("S27", "cut-off-for-a-moment", func(s *story) { apart(s, 20*time.Second, 3*time.Second) }),
+		fine("S27", "stands-still", func(s *story) {
+			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
+			apart(s, 20*time.Second, 20*time.Second)
+		}),
+		breaks("S27", "goes-on-and-does-not-say-so", func(s *story) {
+			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
+			s.say(event.FaultBegan{ID: 2, Fault: "freeze", On: []string{"m3"}})
+			s.say(event.FaultBegan{ID: 1, Fault: "partition", On: []string{"m3"}})
+			s.wait(20 * time.Second)
+			s.say(event.FaultEnded{ID: 2})
+			s.wait(2 * time.Second)
+		}),
+		fine("S27", "with-a-majority", func(s *story) {
+			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
+			s.say(event.FaultBegan{ID: 1, Fault: "partition", On: []string{"m2", "m3"}})
+			s.wait(20 * time.Second)
 		}),
 	}
 }

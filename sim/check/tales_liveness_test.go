@@ -244,7 +244,7 @@ func newServer() fsm.Command {
 
 // leaderCut takes the leader away: the two others can have a new one if both have a vote.
 func leaderCut(s *story) {
-	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2})
+	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2}, event.Contact{Process: "m2", Life: 1})
 	fails(s, 10)
 }
 
