@@ -18,7 +18,7 @@ import (
 //
 // Left out is what cannot be there by then: Services that a pool has nothing for, what an operator is asked about,
 // nodes without power or agent, nodes that the group still holds down since they flapped (a minute), addresses that
-// are served nowhere else, rules that are kept for Bounds.Drain, and withdrawals as long as a member is missing.
+// are served nowhere else, rules that are kept for Bounds.Drain, and withdrawals as long as a member is missing, or holds a switch back of which its speakers died.
 type l1 struct {
 	idle
 	*judge
@@ -183,9 +183,11 @@ func (r *l1) leftovers(v *fsm.View) {
 	}
 }
 
-// complete tells whether every member runs: what is withdrawn waits for those that do not.
+// complete tells whether every member runs and holds no switch back: what is withdrawn waits for those that do not, and for what the switch may hold.
 func (r *l1) complete() bool {
-	return !slices.ContainsFunc(r.scene.members(), func(m string) bool { return !r.scene.runs[m] })
+	return !slices.ContainsFunc(r.scene.members(), func(m string) bool {
+		return !r.scene.runs[m] || slices.ContainsFunc(r.topology.Switches, func(sw string) bool { return r.scene.holdsBack(m, sw) })
+	})
 }
 
 // address compares the next hops of an address with the nodes that serve it.

@@ -41,6 +41,16 @@ func (t trouble) lasts(now, after time.Duration) bool {
 	return t.ever && (t.on > 0 || now-t.until <= t.holds()+after)
 }
 
+// longHold is the longest time for which a member holds back a peer that a speaker had lived with when it died: twice as long as they did, which was less than
+// a minute. Who lived with one for longer is not suspected.
+const longHold = 2 * time.Minute
+
+// holdsBack tells whether a member has no session with a switch, and may hold it back since speakers died.
+func (s *scene) holdsBack(member, sw string) bool {
+	lately := func(t trouble) bool { return t.ever && (t.on > 0 || s.now-t.until <= longHold) }
+	return !s.sessions[link{sw, member}].up && (lately(s.hostile[sw]) || lately(s.killed))
+}
+
 // trouble takes in faults by which speakers die.
 func (s *scene) trouble(f event.FaultBegan, on bool) {
 	switch f.Fault {

@@ -78,6 +78,19 @@ func livenessTales() []tale {
 			s.say(event.Calm{})
 			s.wait(35 * time.Second)
 		}),
+		breaks("L1", "released-address-left", func(s *story) { releasedFor(s, 70*time.Second) }),
+		fine("L1", "released-address-that-a-switch-held-back-may-have", func(s *story) {
+			held(s, "hostile-switch", "sw")
+			releasedFor(s, 70*time.Second)
+		}),
+		breaks("L1", "released-address-and-another-switch-was-hostile", func(s *story) {
+			held(s, "hostile-switch", "other")
+			releasedFor(s, 70*time.Second)
+		}),
+		breaks("L1", "released-address-and-a-switch-held-back-for-too-long", func(s *story) {
+			held(s, "speaker-kill", "m2/speaker")
+			releasedFor(s, 3*time.Minute)
+		}),
 		breaks("L1", "status-not-written", func(s *story) {
 			s.publish("web", vip1, "n1")
 			s.service("web", "status", "m1", `},"status":{}`)
@@ -270,4 +283,19 @@ func fails(s *story, n int) {
 		s.wait(500 * time.Millisecond)
 		s.say(event.CallEnded{Client: "c1", ID: 200 + i, Outcome: "unknown", Why: "no leader"})
 	}
+}
+
+// held has a member lose its session with the switch by something that had speakers die, and is over.
+func held(s *story, fault, on string) {
+	s.say(event.FaultBegan{ID: 1, Fault: fault, On: []string{on}}, event.Session{Switch: "sw", Member: "m2"}, event.FaultEnded{ID: 1})
+}
+
+// releasedFor has an address be given up, and not become free.
+func releasedFor(s *story, d time.Duration) {
+	s.publish("web", vip1, "n1")
+	s.service("web", "delete", "user", "}")
+	s.commit(&fsm.ReleaseAllocation{Address: addr(vip1), Service: "a/web"})
+	s.withdraw(vip1, "n1")
+	s.say(event.Calm{})
+	s.wait(d)
 }
