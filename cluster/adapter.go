@@ -197,7 +197,19 @@ func (a *adapter) configured() uint64 {
 func (a *adapter) removed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.belonged && !inConfiguration(a.configuration, a.self)
+	return a.leftOutLocked(a.configuration)
+}
+
+// belongedBefore tells whether this server was part of a committed configuration and is not part of this one. Who is new holds
+// configurations without it as well, while it catches up.
+func (a *adapter) belongedBefore(newest raft.Configuration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.leftOutLocked(newest)
+}
+
+func (a *adapter) leftOutLocked(c raft.Configuration) bool {
+	return a.belonged && !inConfiguration(c, a.self)
 }
 
 // image is a frozen state on its way to a file.

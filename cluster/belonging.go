@@ -67,6 +67,19 @@ func (n *Node) runBelonging(ctx context.Context) {
 	}
 }
 
+// former tells whether this server belonged to the group and does not any more: the newest configuration that it knows lacks it, or
+// the leader told it so.
+func (n *Node) former() bool {
+	select {
+	case <-n.failed:
+		if errors.Is(n.failure, ErrRemoved) {
+			return true
+		}
+	default:
+	}
+	return n.fsm.belongedBefore(n.raft.GetConfiguration().Configuration())
+}
+
 // askToJoin asks whoever leads to take this member in. What cannot be mended by asking again ends the member.
 func (n *Node) askToJoin(ctx context.Context) {
 	if n.o.Join == nil || n.raft.State() == raft.Leader {

@@ -29,6 +29,7 @@ type Status struct {
 	Snapshot Index         // newest snapshot, 0 for none
 	Queued   int           // commands that wait on this member
 	Writing  time.Duration // for how long a write of the log or a vote has been waited for, 0 if none is under way
+	Former   bool          // it belonged to the group, and does not any more
 	Peers    []PeerStatus
 }
 
@@ -50,6 +51,7 @@ func (n *Node) Status() Status {
 		ServerID: string(n.id), Name: n.o.Name, Address: string(n.o.Transport.LocalAddr()),
 		State: n.raft.State().String(), Contact: n.Contact(), Last: Index(n.raft.LastIndex()),
 		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(), Writing: n.guard.Waits(),
+		Former: n.former(),
 	}
 	s.Leader, _ = n.Leader()
 	if list, err := n.stores.Snapshots.List(); err == nil && len(list) > 0 {

@@ -250,16 +250,48 @@ func testRemovedMemberEndsAndCannotComeBack(t *testing.T) {
 	mustPropose(t, g.leader(), put(1))
 	g.settle() // an empty server could come back as a new one
 	victim := g.followers()[0]
+	if victim.node.Status().Former {
+		t.Error("it calls itself a former member while it is one")
+	}
 	if err := g.leader().node.Remove(context.Background(), string(victim.node.id), false); err != nil {
 		t.Fatal(err)
 	}
 	wantEnd(t, victim, ErrRemoved)
+	if !victim.node.Status().Former {
+		t.Error("it does not call itself a former member")
+	}
 	victim.stop()
 	if err := victim.open(); err != nil {
 		t.Fatal(err)
 	}
 	wantEnd(t, victim, ErrRemoved)
 	mustPropose(t, g.leader(), put(2))
+}
+
+// Who is new holds configurations of before it was taken in.
+func TestANewServerIsNoFormerOne(t *testing.T) {
+	with := raft.Configuration{Servers: []raft.Server{{ID: "a"}, {ID: "b"}}}
+	without := raft.Configuration{Servers: with.Servers[:1]}
+	a := &adapter{self: "b"}
+	for i, step := range []struct {
+		committed, newest raft.Configuration
+		want              bool
+	}{
+		{raft.Configuration{}, raft.Configuration{}, false},
+		{without, without, false},
+		{without, with, false},
+		{with, with, false},
+		{with, without, true},
+		{without, without, true},
+		{without, with, false}, // taken in again
+	} {
+		a.mu.Lock()
+		a.configureLocked(step.committed, uint64(i))
+		a.mu.Unlock()
+		if got := a.belongedBefore(step.newest); got != step.want {
+			t.Errorf("%d: it belonged before: %v", i, got)
+		}
+	}
 }
 
 func TestMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
@@ -282,6 +314,9 @@ func testMemberRemovedWhileAwayLearnsOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEnd(t, victim, ErrRemoved)
+	if !victim.node.Status().Former {
+		t.Error("it was told, and does not call itself a former member")
+	}
 }
 
 func TestLeaderThatRemovesItselfEnds(t *testing.T) { inBubble(t, testLeaderThatRemovesItselfEnds) }

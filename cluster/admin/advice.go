@@ -5,6 +5,7 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
@@ -31,7 +32,11 @@ func summarize(status *fairleadv1.StatusResponse) {
 	if t.voters > 0 {
 		status.Quorum = uint32(t.quorum())
 	}
-	status.Advice = strings.Join(append([]string{advise(status, t, down)}, whys...), "; ")
+	if forgotten(status) {
+		status.Advice = disclaim(status)
+		return
+	}
+	status.Advice = strings.Join(slices.DeleteFunc(append([]string{disclaim(status), advise(status, t, down)}, whys...), func(part string) bool { return part == "" }), "; ")
 }
 
 func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {

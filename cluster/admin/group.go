@@ -79,6 +79,7 @@ type Status struct {
 	Format        uint32 // committed
 	Term          uint64
 	Configuration uint64 // log index of the configuration; 0 if not known
+	Former        bool   // it belonged to the group, and does not any more
 	Members       []MemberStatus
 }
 

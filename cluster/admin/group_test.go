@@ -47,6 +47,7 @@ type memberView struct {
 	digest   string // of its record, if not the others'
 	digestAt uint64 // 42 without it
 	writing  time.Duration
+	knows    []admin.MemberStatus // a former member: whom it takes for the members
 
 	onSnapshot func() // runs while a snapshot is taken
 }
@@ -73,8 +74,13 @@ func (v *memberView) Leader() (admin.Member, bool) {
 func (v *memberView) Status(context.Context) (admin.Status, error) {
 	v.group.mu.Lock()
 	defer v.group.mu.Unlock()
+	members := v.group.members
+	if v.knows != nil {
+		members = v.knows
+	}
 	status := admin.Status{Group: "g1", Epoch: 1, Format: 1, Term: 7, Configuration: v.group.index}
-	for _, m := range v.group.members {
+	status.Former = v.knows != nil
+	for _, m := range members {
 		m.Leader = m.ID == v.group.leader
 		if v.id != v.group.leader {
 			m.Healthy = false // only the leader knows

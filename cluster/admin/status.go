@@ -27,8 +27,12 @@ func (s *RaftService) Status(ctx context.Context, req *fairleadv1.StatusRequest)
 	if at := req.GetDigestAt(); at != 0 {
 		s.tellDigest(ctx, response, at)
 	}
+	var leader *fairleadv1.StatusResponse
 	if !req.GetLocal() {
-		merge(response, s.ask(ctx, response.GetMembers()))
+		leader = merge(response, s.ask(ctx, response.GetMembers()))
+	}
+	if response.GetFormer() {
+		believe(response, leader)
 	}
 	doubt(response)
 	summarize(response)
@@ -99,10 +103,9 @@ func (s *RaftService) ask(ctx context.Context, members []*fairleadv1.Member) []a
 }
 
 // merge puts what each member says of itself in place of what we knew of it, and what the leader says of the
-// others' health in place of our guess, which is whether they answered.
-func merge(response *fairleadv1.StatusResponse, answers []answer) {
+// others' health in place of our guess, which is whether they answered. It returns what the leader said, if it did.
+func merge(response *fairleadv1.StatusResponse, answers []answer) (leader *fairleadv1.StatusResponse) {
 	reached := map[string]bool{response.GetAnsweredBy(): true}
-	var leader *fairleadv1.StatusResponse
 	if findMember(response, response.GetAnsweredBy()).GetLeader() {
 		leader = response
 	}
@@ -123,11 +126,12 @@ func merge(response *fairleadv1.StatusResponse, answers []answer) {
 	}
 	if leader != nil {
 		follow(response, leader)
-		return
+		return leader
 	}
 	for _, member := range response.GetMembers() {
 		member.Healthy = reached[member.GetServerId()]
 	}
+	return nil
 }
 
 // adopt takes over what only the member itself can know.
@@ -153,7 +157,7 @@ func (s *RaftService) toStatus(own Status) *fairleadv1.StatusResponse {
 	self := s.group.Self()
 	response := &fairleadv1.StatusResponse{
 		Group: own.Group, Epoch: own.Epoch, Format: own.Format, Term: own.Term,
-		ConfigurationIndex: own.Configuration, AnsweredBy: self.ID,
+		ConfigurationIndex: own.Configuration, AnsweredBy: self.ID, Former: own.Former,
 	}
 	for _, member := range own.Members {
 		wire := statusToWire(member)

@@ -178,3 +178,72 @@ func TestPeersAreAnsweredByTheAskedMemberAlone(t *testing.T) {
 		t.Fatalf("peers %v, %v", peers, err)
 	}
 }
+
+// A server that was removed and runs on for a while is told nothing by anybody. It must not have an operator wipe or recover the others.
+func TestAFormerMemberSaysThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group.edit(func() {
+		gone := w.group.members[1]
+		gone.ID, gone.Name = "gone-x", "gone"
+		w.member("m3").view.knows = []admin.MemberStatus{w.group.members[0], gone, w.group.members[2]} // it was told, and has no newer list
+		w.group.members = w.group.members[:2]
+	})
+	names := func(status *fairleadv1.StatusResponse) (out []string) {
+		for _, m := range status.GetMembers() {
+			out = append(out, m.GetName())
+		}
+		return out
+	}
+	var status *fairleadv1.StatusResponse
+	testkit.Until(t, "the leader answers it", func() bool { // on a busy machine not always in time
+		status = w.status("m3")
+		return status.GetLeader() == "m1"
+	})
+	const disclaimer = "m3-x, which answers, is no member of the group any more"
+	if advice := status.GetAdvice(); !status.GetFormer() || status.GetHealthyVoters() != 2 || !strings.HasPrefix(advice, disclaimer+": what stands here is the leader's word; with two voters") {
+		t.Errorf("while the leader answers it: %v", status)
+	}
+	if got := names(status); !slices.Equal(got, []string{"m1", "m2"}) {
+		t.Errorf("while the leader answers it, it lists %v", got)
+	}
+	w.member("m1").stop()
+	status = w.status("m3")
+	if advice := status.GetAdvice(); !status.GetFormer() || status.GetLeader() != "" || !strings.HasPrefix(advice, disclaimer+" and does not know") || strings.Contains(advice, "recover") {
+		t.Errorf("while nobody does: leader %q, advice %q", status.GetLeader(), advice)
+	}
+	if got := names(status); !slices.Equal(got, []string{"gone", "m1"}) {
+		t.Errorf("while nobody answers it, it lists %v", got)
+	}
+	for _, m := range status.GetMembers() {
+		if m.GetHealthy() || m.GetLeader() || m.GetUnhealthy() != "is not known of: m3-x, which answers, is no member any more" {
+			t.Errorf("%s: %v", m.GetName(), m)
+		}
+	}
+}
+
+// Asked for what it knows by itself, a former member knows nothing of the others either.
+func TestAFormerMemberNamesNoLeaderByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group.edit(func() { w.member("m3").view.knows = w.group.members[:2] })
+	status, err := w.client(pki.Viewer, "bob", "m3").Raft.Status(w.ctx(), &fairleadv1.StatusRequest{Local: true})
+	if err != nil || status.GetLeader() != "" || !status.GetFormer() {
+		t.Errorf("%v, %v", status, err)
+	}
+}
+
+// A removal that was never committed is undone by the next leader.
+func TestWhoTheLeaderListsIsNoFormerMember(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group.edit(func() { w.member("m3").view.knows = w.group.members[:2] })
+	var status *fairleadv1.StatusResponse
+	testkit.Until(t, "the leader answers it", func() bool { // on a busy machine not always in time
+		status = w.status("m3")
+		return status.GetLeader() == "m1"
+	})
+	if status.GetFormer() || status.GetVoters() != 3 || status.GetAdvice() != "" {
+		t.Errorf("%v", status)
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 // fakeRaft answers as it was told and remembers what it was asked.
 type fakeRaft struct {
+	former bool // it is no member any more, and nobody tells it anything
 	fairleadv1connect.UnimplementedRaftServiceHandler
 	refuse error
 	backup []byte
@@ -60,6 +61,9 @@ func threeMembers() []*fairleadv1.Member {
 }
 
 func (f *fakeRaft) Status(_ context.Context, req *fairleadv1.StatusRequest) (*fairleadv1.StatusResponse, error) {
+	if f.former {
+		return &fairleadv1.StatusResponse{Group: "g1", AnsweredBy: "m4-gone", Former: true, Members: threeMembers(), Voters: 2, Quorum: 2, Advice: "ask one of them"}, f.took(req)
+	}
 	return &fairleadv1.StatusResponse{
 		Group: "g1", Epoch: 1, Format: 1, Leader: "m1", Term: 3, ConfigurationIndex: 7, AnsweredBy: "m1-k3x9",
 		Members: threeMembers(), Voters: 2, HealthyVoters: 2, Quorum: 2, Advice: "not healthy: m3; start it again or replace it",

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ type groupStatus struct {
 	Term               uint64         `json:"term"`
 	ConfigurationIndex uint64         `json:"configurationIndex"`
 	AnsweredBy         string         `json:"answeredBy"`
+	Former             bool           `json:"former"` // the one that answers is no member any more
 	Voters             uint32         `json:"voters"`
 	HealthyVoters      uint32         `json:"healthyVoters"`
 	Quorum             uint32         `json:"quorum"`
@@ -78,7 +80,7 @@ func statusOf(s *fairleadv1.StatusResponse) groupStatus {
 		Group: s.GetGroup(), Epoch: s.GetEpoch(), Format: s.GetFormat(), Leader: s.GetLeader(), Term: s.GetTerm(),
 		ConfigurationIndex: s.GetConfigurationIndex(), AnsweredBy: s.GetAnsweredBy(),
 		Voters: s.GetVoters(), HealthyVoters: s.GetHealthyVoters(), Quorum: s.GetQuorum(), Advice: s.GetAdvice(),
-		Members: []memberStatus{},
+		Members: []memberStatus{}, Former: s.GetFormer(),
 	}
 	for _, m := range s.GetMembers() {
 		g.Members = append(g.Members, memberStatus{
@@ -89,6 +91,14 @@ func statusOf(s *fairleadv1.StatusResponse) groupStatus {
 		})
 	}
 	return g
+}
+
+// unknown is an error where the one that answers does not know how the group is.
+func (g groupStatus) unknown() error {
+	if !g.Former || g.Leader != "" {
+		return nil
+	}
+	return fmt.Errorf("raft status: %s answered, which is no member of the group any more and does not know how the others are; ask one of them (--server)", g.AnsweredBy)
 }
 
 // WriteTable writes the group, then a member a line.
@@ -170,7 +180,8 @@ func newRaftStatus(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print(statusOf(status))
+			g := statusOf(status)
+			return cmp.Or(c.print(g), g.unknown())
 		},
 	}
 	cmd.Flags().BoolVar(&local, "local", false, "only what the answering member knows by itself")

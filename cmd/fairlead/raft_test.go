@@ -148,3 +148,16 @@ func TestBackupAndRestoreNameTheFileTheyCannotUse(t *testing.T) {
 	w.run([]string{deadAddress(t)}, "raft", "restore", missing).mustFail(t, exitFailed, missing, "no such file")
 	w.run([]string{deadAddress(t)}, "raft", "restore", t.TempDir()).mustFail(t, exitFailed, "is a directory")
 }
+
+// Who was removed says what it knew last, and that this is all; scripts are not to take it for how the group is.
+func TestRaftStatusOfAFormerMemberFails(t *testing.T) {
+	w := newWorld(t)
+	got := w.run([]string{w.serve(&fakeRaft{former: true}, &fakeRecord{})}, "raft", "status", "-o", "json")
+	var status groupStatus
+	if err := json.Unmarshal([]byte(got.stdout), &status); err != nil || !status.Former || len(status.Members) != 3 {
+		t.Errorf("%v: %s", err, got.stdout)
+	}
+	if want := "raft status: m4-gone answered, which is no member of the group any more and does not know how the others are"; got.code != exitFailed || !strings.Contains(got.stderr, want) {
+		t.Errorf("exit %d, %q", got.code, got.stderr)
+	}
+}

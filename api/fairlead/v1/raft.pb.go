@@ -375,7 +375,9 @@ type StatusResponse struct {
 	HealthyVoters uint32    `protobuf:"varint,10,opt,name=healthy_voters,json=healthyVoters,proto3" json:"healthy_voters,omitempty"`
 	Quorum        uint32    `protobuf:"varint,11,opt,name=quorum,proto3" json:"quorum,omitempty"`
 	// One line that says what is wrong and what to do; empty if nothing is.
-	Advice        string `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Advice string `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	// Who answered belonged to the group and does not any more. Without a leader it does not know how the others are.
+	Former        bool `protobuf:"varint,13,opt,name=former,proto3" json:"former,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -492,6 +494,13 @@ func (x *StatusResponse) GetAdvice() string {
 		return x.Advice
 	}
 	return ""
+}
+
+func (x *StatusResponse) GetFormer() bool {
+	if x != nil {
+		return x.Former
+	}
+	return false
 }
 
 type PeersRequest struct {
@@ -1654,7 +1663,7 @@ const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\x10_last_contact_ms\"B\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05local\x18\x01 \x01(\bR\x05local\x12\x1b\n" +
-	"\tdigest_at\x18\x02 \x01(\x04R\bdigestAt\"\xf0\x02\n" +
+	"\tdigest_at\x18\x02 \x01(\x04R\bdigestAt\"\x88\x03\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -1669,7 +1678,8 @@ const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\x0ehealthy_voters\x18\n" +
 	" \x01(\rR\rhealthyVoters\x12\x16\n" +
 	"\x06quorum\x18\v \x01(\rR\x06quorum\x12\x16\n" +
-	"\x06advice\x18\f \x01(\tR\x06advice\"\x0e\n" +
+	"\x06advice\x18\f \x01(\tR\x06advice\x12\x16\n" +
+	"\x06former\x18\r \x01(\bR\x06former\"\x0e\n" +
 	"\fPeersRequest\"\x87\x01\n" +
 	"\rPeersResponse\x12\x16\n" +
 	"\x06leader\x18\x01 \x01(\tR\x06leader\x12/\n" +

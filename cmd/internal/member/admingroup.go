@@ -41,7 +41,7 @@ func (g *adminGroup) Status(context.Context) (admin.Status, error) {
 	raft := g.node.Status()
 	out := admin.Status{
 		Group: string(group.ID), Epoch: uint64(group.Epoch), Format: group.Format,
-		Term: raft.Contact.Term, Configuration: uint64(g.node.ConfigurationIndex()),
+		Term: raft.Contact.Term, Configuration: uint64(g.node.ConfigurationIndex()), Former: raft.Former,
 	}
 	for _, p := range raft.Peers {
 		out.Members = append(out.Members, g.memberStatus(p, raft, view))
