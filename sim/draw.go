@@ -25,6 +25,9 @@ const aggregatesOf = 5
 
 var aggregates = []int{30, 29}
 
+// In one world of so many, members keep short logs, so that snapshots are sent.
+const shortLogsOf = 8
+
 // In one world of so many, users give endpoints weights.
 const weightsOf = 7
 
@@ -64,6 +67,7 @@ func Draw(seed uint64, o scenario.Options) scenario.Scenario {
 	if o.Aggregate = 0; o.Segments == 0 && seed%aggregatesOf == 2 {
 		o.Aggregate = aggregates[seed/aggregatesOf%uint64(len(aggregates))]
 	}
+	o.ShortLogs = o.Segments == 0 && seed%shortLogsOf == 7
 	o.Weights = o.Segments == 0 && seed%weightsOf == 3
 	o.Foul = o.Segments == 0 && seed%foulOf == 4
 	if o.Sockets = (start.Sockets{}); o.Segments == 0 && seed%socketsOf == 5 {

@@ -124,6 +124,24 @@ func TestRepeatNamesWhatDrawsTheSame(t *testing.T) {
 }
 
 // One world of five has prefixes in the place of addresses. What goes wrong in it is what would without them.
+// Snapshots are sent only where members keep so little of their logs that who was away lacks some of them.
+func TestSomeWorldsHaveShortLogs(t *testing.T) {
+	with := 0
+	for seed := range uint64(80) {
+		s := Draw(seed, scenario.Options{})
+		if !s.ShortLogs {
+			continue
+		}
+		with++
+		if kept := s.Stage().Raft.TrailingLogs; kept == 0 || kept > 64 {
+			t.Errorf("seed %d: %d entries are kept", seed, kept)
+		}
+	}
+	if with != 10 {
+		t.Errorf("%d worlds of 80", with)
+	}
+}
+
 func TestSomeWorldsAnnouncePrefixes(t *testing.T) {
 	with := 0
 	for seed := range uint64(100) {

@@ -37,8 +37,8 @@ func (r *s25) hear(e event.Stamped) {
 		return
 	}
 	m, ok := due(r.marks, x.Asked, longAgo)
-	has, runs := r.scene.applied[x.Member]
-	if !ok || !runs || x.Asked-r.started[x.Member] < longAgo {
+	has := r.scene.applied[x.Member] // 0 of who runs and has applied nothing yet
+	if !ok || !r.scene.runs[x.Member] || x.Asked-r.started[x.Member] < longAgo {
 		return
 	}
 	r.checked()

@@ -26,14 +26,15 @@ type register struct {
 	every  time.Duration
 	random *rand.Rand
 	turn   turn
+	reads  turn
 	puts   int
 }
 
 // Register begins a client that writes and reads some registers from now on, at random, one call after the other with
 // some time between them on average. After an error it asks another member soon; a write whose outcome is unknown is
-// left alone, another value follows.
+// left alone, another value follows. Each read is of the next member: whoever it is answers by what was agreed on.
 func (g *Group) Register(name string, keys []string, every time.Duration) {
-	c := &register{g: g, name: name, keys: keys, every: every, random: g.random(name), turn: turn{g: g}}
+	c := &register{g: g, name: name, keys: keys, every: every, random: g.random(name), turn: turn{g: g}, reads: turn{g: g}}
 	c.rest()
 }
 
@@ -88,7 +89,8 @@ func (c *register) read(key string) {
 	if c.absent() {
 		return
 	}
-	to := c.turn.whom()
+	to := c.reads.whom()
+	c.reads.next()
 	ended := c.g.began(event.CallBegan{Client: c.name, Do: "get", Key: key, To: to})
 	request := &fairleadv1.GetRequest{Kind: "policies", Name: key, Linearizable: true}
 	answer := &fairleadv1.GetResponse{}

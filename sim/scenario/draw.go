@@ -25,12 +25,13 @@ type Options struct {
 	Nodes    int           // default 5
 	Switches int           // default 2
 	Services int           // default: drawn, up to 20
-	// Balancers, Clients, Outside, Segments and Aggregate are as in a Scenario; by default there are none.
+	// Balancers, Clients, Outside, Segments, Aggregate and ShortLogs are as in a Scenario; by default there are none.
 	Balancers int
 	Clients   int
 	Outside   int
 	Segments  int
 	Aggregate int
+	ShortLogs bool
 	Sockets   start.Sockets // where no older release is about, which knows none of it
 	Weights   bool          // give endpoints weights, where no older release is about, which knows none
 	Foul      bool          // have Services that the record cannot take, where no older release is about, which they stop
@@ -86,7 +87,7 @@ func compose(o Options, from from) Scenario {
 	s := Scenario{
 		Duration: o.Duration, Members: o.Members, Nodes: o.Nodes, Switches: o.Switches, Services: o.Services,
 		Balancers: o.Balancers, Clients: o.Clients, Outside: o.Outside,
-		Segments: o.Segments, Aggregate: o.Aggregate,
+		Segments: o.Segments, Aggregate: o.Aggregate, ShortLogs: o.ShortLogs,
 	}
 	sh := shape{begin: min(5*time.Second, o.Duration/4), end: o.Duration * 3 / 4}
 	from("shape", func(d dice.Dice) {

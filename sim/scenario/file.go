@@ -34,6 +34,7 @@ type file struct {
 	Outside   int         `json:"outside,omitempty"`
 	Segments  int         `json:"segments,omitempty"`
 	Aggregate int         `json:"aggregate,omitempty"`
+	ShortLogs bool        `json:"shortLogs,omitempty"`
 	Policies  bool        `json:"policies,omitempty"`
 	Inside    bool        `json:"clusterIPs,omitempty"`
 	NodePorts bool        `json:"nodePorts,omitempty"`
@@ -136,7 +137,7 @@ func plain(err error) error {
 	switch {
 	case strings.HasPrefix(text, "unknown field"):
 		remedy = "; there are name, about, seed, duration, members, nodes, switches, services, balancers, clients, outside," +
-			" segments, aggregate, policies, clusterIPs, nodePorts, tunnels, probes, room, drift, faults (kind, at, for, who, with) and work (at, do, with)"
+			" segments, aggregate, shortLogs, policies, clusterIPs, nodePorts, tunnels, probes, room, drift, faults (kind, at, for, who, with) and work (at, do, with)"
 	case strings.HasPrefix(text, "cannot unmarshal"):
 		remedy = "; write a value of that type"
 	}
@@ -147,7 +148,7 @@ func (f file) scenario() Scenario {
 	s := Scenario{
 		Name: f.Name, About: f.About, Seed: f.Seed, Duration: time.Duration(f.Duration), Members: f.Members, Nodes: f.Nodes,
 		Switches: f.Switches, Services: f.Services, Balancers: f.Balancers, Clients: f.Clients, Outside: f.Outside, Segments: f.Segments,
-		Aggregate: f.Aggregate, Sockets: start.Sockets{Policies: f.Policies, ClusterIPs: f.Inside, NodePorts: f.NodePorts, Tunnels: f.Tunnels, Probes: f.Probes, Room: f.Room}, Drift: f.Drift,
+		Aggregate: f.Aggregate, ShortLogs: f.ShortLogs, Sockets: start.Sockets{Policies: f.Policies, ClusterIPs: f.Inside, NodePorts: f.NodePorts, Tunnels: f.Tunnels, Probes: f.Probes, Room: f.Room}, Drift: f.Drift,
 	}
 	for _, x := range f.Faults {
 		s.Faults = append(s.Faults, fault.Fault{

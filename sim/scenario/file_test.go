@@ -24,6 +24,7 @@ func TestWhatWasWrittenIsRead(t *testing.T) {
 		o := options(t)
 		o.Outside = rapid.IntRange(0, 2).Draw(t, "outside")
 		o.Balancers, o.Clients = rapid.IntRange(0, 2).Draw(t, "balancers"), rapid.IntRange(0, 2).Draw(t, "clients")
+		o.ShortLogs = rapid.Bool().Draw(t, "short logs")
 		s := scenario.Generate(o).Draw(t, "scenario")
 		s.Name, s.About = rapid.String().Draw(t, "name"), rapid.String().Draw(t, "about")
 		if err := s.Write(path); err != nil {

@@ -39,6 +39,8 @@ type Scenario struct {
 	// Aggregate is how many bits prefixes have that are announced in the place of their addresses, where there is a block of Services
 	// whose addresses may be; 0: there is none.
 	Aggregate int
+	// ShortLogs has members keep so little of their logs that who was away for a while is sent snapshots.
+	ShortLogs bool
 	// Sockets is what is served at the sockets of nodes.
 	Sockets start.Sockets
 	// Drift is by how much clocks run wrong at most, in parts per million.
@@ -83,8 +85,10 @@ func (s Scenario) Stage() stage.Options {
 	o := stage.Options{Members: s.Members, Nodes: s.Nodes, Switches: s.Switches, Balancers: s.Balancers, Outside: s.Outside, DriftPPM: s.Drift, Segments: s.Segments, Aggregate: s.Aggregate, Sockets: s.Sockets}
 	o.Certificates = slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return fault.Revokes(f.Kind) })
 	if s.upgrades() {
-		// Short logs have members take in snapshots that the other release wrote.
-		o.Release, o.Raft = start.Older, start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}
+		o.Release = start.Older
+	}
+	if s.ShortLogs || s.upgrades() { // during an upgrade members take in snapshots that the other release wrote
+		o.Raft = start.Raft{SnapshotThreshold: 64, SnapshotInterval: 4 * time.Second, TrailingLogs: 16}
 	}
 	return o
 }

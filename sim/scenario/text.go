@@ -35,6 +35,7 @@ func (s Scenario) Text() []byte {
 	line("outside", fmt.Sprint(s.Outside), s.Outside != 0)
 	line("segments", fmt.Sprint(s.Segments), s.Segments != 0)
 	line("aggregate", fmt.Sprint(s.Aggregate), s.Aggregate != 0)
+	line("shortLogs", "true", s.ShortLogs)
 	line("policies", "true", s.Sockets.Policies)
 	line("clusterIPs", "true", s.Sockets.ClusterIPs)
 	line("nodePorts", "true", s.Sockets.NodePorts)
