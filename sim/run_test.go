@@ -123,7 +123,6 @@ func TestRepeatNamesWhatDrawsTheSame(t *testing.T) {
 	}
 }
 
-// One world of five has prefixes in the place of addresses. What goes wrong in it is what would without them.
 // Snapshots are sent only where members keep so little of their logs that who was away lacks some of them.
 func TestSomeWorldsHaveShortLogs(t *testing.T) {
 	with := 0
@@ -142,6 +141,7 @@ func TestSomeWorldsHaveShortLogs(t *testing.T) {
 	}
 }
 
+// One world of five has prefixes in the place of addresses. What goes wrong in it is what would without them.
 func TestSomeWorldsAnnouncePrefixes(t *testing.T) {
 	with := 0
 	for seed := range uint64(100) {

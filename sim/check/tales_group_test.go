@@ -133,6 +133,14 @@ func groupTales() []tale {
 			s.wait(15 * time.Second)
 			judged(s, false)
 		}),
+		breaks("S25", "one-that-has-applied-nothing-is-called-healthy", func(s *story) {
+			led(s)
+			s.say(event.FaultBegan{ID: 1, Fault: "cut", On: []string{"m3"}})
+			s.say(event.Ended{Process: "m3", Life: 1, Why: "killed"})
+			s.say(event.Started{Process: "m3", Life: 2})
+			s.wait(12 * time.Second)
+			judged(s, true)
+		}),
 		breaks("S25", "healthy-and-cut-off", func(s *story) {
 			led(s)
 			s.say(event.FaultBegan{ID: 1, Fault: "cut", On: []string{"m3"}})

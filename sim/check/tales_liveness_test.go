@@ -215,7 +215,7 @@ func livenessTales() []tale {
 		breaks("L3", "booted-member-with-an-empty-disk", func(s *story) {
 			boot(s)
 			replaced(s)
-			s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m1", Life: 1, Term: 3, On: true})
+			s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m1", Life: 1, Term: 3, On: true}, event.Contact{Process: "m2", Life: 1})
 			s.commit(newServer())
 			s.wait(6 * time.Second)
 			fails(s, 10)
@@ -273,7 +273,7 @@ func boot(s *story) {
 // booted has only m1 there to answer it, which cannot have a leader but with it.
 func booted(s *story) {
 	boot(s)
-	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2})
+	s.say(event.FaultBegan{ID: 3, Fault: "partition", On: []string{"m2"}}, event.Leading{Process: "m2", Life: 1, Term: 2}, event.Contact{Process: "m2", Life: 1})
 }
 
 // fails has a client ask in vain, twice a second.
