@@ -62,9 +62,13 @@ func TestFormerTermsAreForgottenForGood(t *testing.T) {
 	o := newObserver(nil, "self", func() {})
 	entry := &raft.AppendEntriesRequest{Term: 8, Entries: []*raft.Log{{Index: 5, Term: 8}}}
 	before := o.asking("f", 8)
-	o.answered("f", before.at, before, entry, &raft.AppendEntriesResponse{Term: 8, Success: true})
+	if err := o.answered("f", before.at, before, entry, &raft.AppendEntriesResponse{Term: 8, Success: true}); err != nil {
+		t.Error(err)
+	}
 	late := o.asking("f", 7)
-	o.answered("f", late.at, late, &raft.AppendEntriesRequest{Term: 7}, &raft.AppendEntriesResponse{Term: 7, Success: true})
+	if err := o.answered("f", late.at, late, &raft.AppendEntriesRequest{Term: 7}, &raft.AppendEntriesResponse{Term: 7, Success: true}); err != nil {
+		t.Error(err)
+	}
 	if p, ok := o.seen("f", 8); !ok || !p.matched || p.lastLog != 5 {
 		t.Errorf("after a message of term 7 it is %+v, %v in term 8", p, ok)
 	}
@@ -153,7 +157,9 @@ func TestWhereALogEndsIsNoAcknowledgement(t *testing.T) {
 	o.rolledBack = func(id raft.ServerID, why string) { t.Errorf("%s %s", id, why) }
 	ask := &raft.AppendEntriesRequest{Term: 7, PrevLogEntry: 21, PrevLogTerm: 7}
 	for _, ends := range []uint64{109, 109, 21} {
-		o.answered("f", time.Now(), o.asking("f", 7), ask, &raft.AppendEntriesResponse{Term: 7, Success: true, LastLog: ends})
+		if err := o.answered("f", time.Now(), o.asking("f", 7), ask, &raft.AppendEntriesResponse{Term: 7, Success: true, LastLog: ends}); err != nil {
+			t.Error(err)
+		}
 	}
 	if p, _ := o.seen("f", 7); !p.matched || p.lastLog != 21 {
 		t.Errorf("it is taken to hold %+v", p)
