@@ -100,24 +100,34 @@ func runSuite(ctx context.Context, o options, out io.Writer) (failed bool, err e
 	return r.close(e.draws), nil
 }
 
+// playsWorlds is a unit package of which the tests that -set fast leaves out play worlds: they are run once the other units are through.
+const playsWorlds = module + "/cmd/fairlead"
+
 // rest runs what -set fast left out: of unit packages the tests that skipped themselves, and all other packages.
 func (e *executor) rest(ctx context.Context, s suite) error {
 	left, err := readLeft(e.left)
 	if err != nil {
 		return err
 	}
-	var units, names []string
+	var units, late, names []string
 	for _, pkg := range s.units {
-		if tests := left[pkg]; len(tests) > 0 {
-			units, names = append(units, pkg), append(names, tests...)
+		tests := left[pkg]
+		names = append(names, tests...)
+		switch {
+		case len(tests) == 0:
+		case pkg == playsWorlds:
+			late = append(late, pkg)
+		default:
+			units = append(units, pkg)
 		}
 	}
 	slices.Sort(names)
+	which := "^(" + strings.Join(slices.Compact(names), "|") + ")$"
 	return e.beside(ctx, s, func(ctx context.Context) error {
-		if len(units) == 0 {
-			return nil
+		if err := e.goTest(ctx, units, which); err != nil {
+			return err
 		}
-		return e.goTest(ctx, units, "^("+strings.Join(slices.Compact(names), "|")+")$")
+		return e.goTest(ctx, late, which)
 	})
 }
 
