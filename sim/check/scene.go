@@ -47,6 +47,8 @@ type scene struct {
 	leader  string
 	// sound is since when a majority of members runs undisturbed, or never; lead since when one and the same leads.
 	sound, lead time.Duration
+	// stuck is until when a leader may lead on whose disk hangs.
+	stuck time.Duration
 	// misled is when the API server last told a member something else than the truth, or never.
 	misled time.Duration
 
@@ -224,6 +226,7 @@ func (s *scene) fault(e event.Event) {
 	case event.FaultBegan:
 		s.trouble(x, true)
 		s.faults[x.ID] = x
+		s.sticks(x)
 		each(x.On, func(name string) {
 			if s.named[name]++; s.named[name] == 1 {
 				s.struck[name] = s.now
@@ -241,6 +244,13 @@ func (s *scene) fault(e event.Event) {
 		each(began.On, func(name string) { s.named[name]--; s.free(name) })
 	case event.Calm:
 		s.calm = s.now
+	}
+}
+
+// sticks takes in that the disk of a leader may hang, which leads on until it gives up.
+func (s *scene) sticks(f event.FaultBegan) {
+	if f.Fault == "disk-hang" && slices.Contains(f.On, s.leader) {
+		s.stuck = s.now + givesUp
 	}
 }
 
@@ -263,6 +273,9 @@ func (s *scene) leads(x event.Leading) {
 	switch {
 	case x.On && s.leader != x.Process:
 		s.leader, s.lead = x.Process, s.now
+		for _, f := range s.faults {
+			s.sticks(f)
+		}
 	case !x.On && s.leader == x.Process:
 		s.leader, s.lead = "", never
 	}

@@ -52,6 +52,9 @@ func trafficTales() []tale {
 			s.forward(vip1, "n1", "n2")
 			s.withdraw(vip1, "n1", "n2")
 		}),
+		fine("S8", "lost-with-a-change-that-a-leader-whose-disk-hangs-may-not-bring-yet", func(s *story) { stuck(s, "m1", 6*time.Second) }),
+		breaks("S8", "lost-with-a-change-while-a-follower's-disk-hangs", func(s *story) { stuck(s, "m3", 6*time.Second) }),
+		breaks("S8", "lost-long-after-a-leader-whose-disk-hangs-was-to-give-up", func(s *story) { stuck(s, "m1", 10*time.Second) }),
 		fine("S8", "lost-with-the-node", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			s.say(event.FaultBegan{ID: 1, Fault: "power", On: []string{"n1"}}, event.MachineDown{Machine: "n1"})
@@ -301,4 +304,13 @@ func partial(s *story, ago time.Duration) {
 		event.Ended{Process: "m1", Life: 1, Killed: true}, event.Started{Process: "m1", Life: 2},
 		event.Leading{Process: "m1", Life: 2, Term: 2, On: true}, event.Viewed{Process: "m1", Kind: "EndpointSlice", How: "partial"})
 	s.wait(ago)
+}
+
+// stuck has a disk hang, and requests get nowhere for a time after a change.
+func stuck(s *story, whose string, d time.Duration) {
+	s.publish("web", vip1, "n1")
+	s.say(event.FaultBegan{ID: 1, Fault: "disk-hang", On: []string{whose}})
+	s.serve("web", "n1", "n2")
+	s.wait(d)
+	s.flow(vip1, "n1", "")
 }

@@ -148,7 +148,7 @@ func (f *flows) settle(j *judge, heldUntil time.Duration) {
 			continue
 		}
 		asked := max(j.askedAgain(s.misled), j.askedAgain(s.freed["kubernetes"]))
-		if s.soundFor(max(at, asked), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
+		if s.soundFor(max(at, asked, s.stuck), j.bounds.L3) && s.freeFor("kubernetes", j.bounds.L3) {
 			delete(f.changed, id)
 		}
 	}
