@@ -57,6 +57,7 @@ func (c *controller) configure(w *world) (file string, err error) {
 	file = filepath.Join(w.dir, c.name+".yaml")
 	text := fmt.Sprintf(`name: %s
 dataDir: %s
+floorDir: %s
 listen: {api: ":7443", raft: ":7444", health: ":7480"}
 advertise: {api: "%s:7443", raft: "%s:7444"}
 tls: {ca: %s, cert: %s, key: %s}
@@ -67,7 +68,7 @@ raft: {heartbeat: %s}
 sources: {kubernetes: {kubeconfig: %s}}
 externalIPs: warn # nobody else is in the cluster
 log: %s
-`, c.name, filepath.Join(w.dir, c.name), memberAddress(c.m), memberAddress(c.m), files.CA, files.Cert, files.Key,
+`, c.name, filepath.Join(w.dir, c.name), filepath.Join(w.dir, "floors"), memberAddress(c.m), memberAddress(c.m), files.CA, files.Cert, files.Key,
 		members.String(), memberASN, memberAddress(c.m), w.o.timers().demote, w.o.timers().heartbeat, w.kube.Kubeconfig(), logLevel)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }

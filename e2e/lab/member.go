@@ -4,6 +4,7 @@ package lab
 
 import (
 	"os"
+	"path/filepath"
 
 	"fairlead.io/fairlead/cluster/pki"
 )
@@ -19,7 +20,7 @@ type Member struct {
 }
 
 // ofThisRelease is what members of a lab have besides, in controller.yaml, and what released ones refuse: Services of tests name their addresses, and
-// drivers of tests are on this machine.
+// drivers of tests are on this machine. Floors are in the lab's folder (Use): those of the machine are for members that belong to it.
 const ofThisRelease = "externalIPs: warn\ndrivers: {allowed: [127.0.0.1]}\n"
 
 // Use has the member run another release from its next start on, by a configuration that this release understands.
@@ -28,7 +29,7 @@ func (m *Member) Use(binary string) {
 	m.Process.Use(binary)
 	text := m.configuration
 	if binary == Binary(m.t) {
-		text = ofThisRelease + text
+		text = ofThisRelease + "floorDir: " + filepath.Join(filepath.Dir(m.Config), "floors") + "\n" + text
 	}
 	if err := os.WriteFile(m.Config, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)

@@ -234,7 +234,7 @@ func judging(t *testing.T, kubeconfig string, by config.Admission, change ...fun
 	}
 	api, raft, admission := l.API.Addr().String(), l.Raft.Addr().String(), l.Admission.Addr().String()
 	c := config.Controller{
-		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), BootstrapToken: "t", Log: "error",
+		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), FloorDir: t.TempDir(), BootstrapToken: "t", Log: "error",
 		Listen:  config.Listen{API: api, Raft: raft, Admission: admission},
 		TLS:     config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 		Members: []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},

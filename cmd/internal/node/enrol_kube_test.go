@@ -86,7 +86,7 @@ func (w *world) member(t *testing.T, kubeconfig string) (api string) {
 	}
 	api, raft := l.API.Addr().String(), l.Raft.Addr().String()
 	c := config.Controller{
-		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), Listen: config.Listen{API: api, Raft: raft}, BootstrapToken: "t", Log: "error",
+		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), FloorDir: t.TempDir(), Listen: config.Listen{API: api, Raft: raft}, BootstrapToken: "t", Log: "error",
 		Enrolment: config.Enrolment{ServiceAccount: "default/default"},
 		TLS:       config.MemberTLS{TLS: config.TLS(files), CAKey: w.ca.Key()},
 		Members:   []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Kubernetes: &config.Kubernetes{Kubeconfig: kubeconfig}},

@@ -134,7 +134,7 @@ func alone(t *testing.T) config.Controller {
 	files := ca.Issue(t, pki.Request{Role: pki.Member, Name: "m1"})
 	api, raft := freeAddress(t), freeAddress(t)
 	c := config.Controller{
-		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), Listen: config.Listen{API: api, Raft: raft}, BootstrapToken: "t", Log: "info",
+		Name: "m1", DataDir: filepath.Join(t.TempDir(), "m1"), FloorDir: t.TempDir(), Listen: config.Listen{API: api, Raft: raft}, BootstrapToken: "t", Log: "info",
 		TLS:     config.MemberTLS{TLS: config.TLS(files), CAKey: ca.Key()},
 		Members: []config.Member{{Name: "m1", API: api, Raft: raft}}, Sources: config.Sources{Manifests: []string{t.TempDir()}},
 		Raft: config.Raft{SnapshotThreshold: 1, SnapshotInterval: 50 * time.Millisecond},
