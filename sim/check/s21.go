@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -33,7 +34,7 @@ type s21 struct {
 	routes   map[netip.Prefix]time.Duration
 	silent   overdue      // members without a speaker
 	lost     overdue      // sessions
-	others   map[int]bool // faults of other kinds
+	others   map[int]bool // faults of other kinds that may reach members
 
 	disturbed, looked time.Duration
 }
@@ -88,7 +89,7 @@ func (r *s21) step(s *step) {
 func (r *s21) hear(e event.Stamped) {
 	switch x := e.Event.(type) {
 	case event.FaultBegan:
-		if x.Fault != "speaker-kill" && x.Fault != "hostile-switch" {
+		if x.Fault != "speaker-kill" && x.Fault != "hostile-switch" && r.reachesMembers(x) {
 			r.others[x.ID], r.disturbed = true, e.At
 		}
 	case event.FaultEnded:
@@ -116,6 +117,15 @@ func (r *s21) hear(e event.Stamped) {
 	case event.Forwarding:
 		r.forwarding(e.Number, x)
 	}
+}
+
+// reachesMembers tells whether a fault may be why a member ends, or leads no more: one that names nobody, or a process that is no agent.
+func (r *s21) reachesMembers(f event.FaultBegan) bool {
+	return len(f.On) == 0 || slices.ContainsFunc(f.On, func(name string) bool {
+		process, _, _ := strings.Cut(name, "/")
+		_, known := r.scene.runs[process]
+		return known && !slices.ContainsFunc(r.topology.Nodes, func(n Node) bool { return n.Name == process })
+	})
 }
 
 // forget forgets the speaker of a process that began, or ended.
