@@ -100,7 +100,11 @@ func runProcess(raw string) error {
 	if err != nil {
 		return err
 	}
-	tr, err := transport.Listen(transport.Options{Listener: listener, Server: r.tls.Server(), Name: r.tls.Name, Dial: r.tls.Dial, Log: r.log})
+	prove, err := transport.TLS(r.tls.Server(), r.tls.Name)
+	if err != nil {
+		return err
+	}
+	tr, err := transport.Listen(transport.Options{Listener: listener, Prove: prove, Dial: r.tls.Dial, Log: r.log})
 	if err != nil {
 		return err
 	}

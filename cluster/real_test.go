@@ -68,9 +68,11 @@ func (r *realGroup) equip(m *member, o *Options) {
 		listener, err = net.Listen("tcp", r.addresses[m.name])
 		return err == nil
 	})
-	tr, err := transport.Listen(transport.Options{
-		Listener: listener, Server: r.tls.Server(), Name: r.tls.Name, Dial: r.tls.Dial, Log: r.log,
-	})
+	prove, err := transport.TLS(r.tls.Server(), r.tls.Name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tr, err := transport.Listen(transport.Options{Listener: listener, Prove: prove, Dial: r.tls.Dial, Log: r.log})
 	if err != nil {
 		r.t.Fatalf("listen: %v", err)
 	}

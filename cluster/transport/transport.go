@@ -2,14 +2,12 @@
 
 // Package transport carries Raft's messages between members over mutual TLS.
 //
-// It knows how to listen, dial and bound connections; who may talk to whom is decided by the TLS configurations that
-// are handed in, and during the handshake, before a byte reaches the library. Start reading at Listen.
+// It knows how to listen, dial and bound connections; who may talk to whom is decided by what proves it, such as a TLS configuration that is
+// handed in, and during the handshake, before a byte reaches the library. Start reading at Listen.
 package transport
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,10 +54,8 @@ type Options struct {
 	Advertise string
 	// Members are addresses of others that are known beforehand: strangers take no places from there; optional.
 	Members []netip.Addr
-	// Server is used for every accepted connection. It must require and verify a member's certificate.
-	Server *tls.Config
-	// Name tells who a certificate is of: each has places of its own.
-	Name func(*x509.Certificate) (string, error)
+	// Prove is used for every accepted connection.
+	Prove Prove
 	// Dial connects to a member and completes the handshake, proving who both are.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Refused is told of every handshake that failed; optional.
@@ -76,12 +72,8 @@ type Transport struct {
 
 // Listen starts to accept members. Close ends it.
 func Listen(o Options) (*Transport, error) {
-	if o.Listener == nil || o.Server == nil || o.Name == nil || o.Dial == nil || o.Log == nil {
-		return nil, errors.New("raft transport: listener, server, name, dial and log are required")
-	}
-	if o.Server.ClientAuth != tls.RequireAndVerifyClientCert && o.Server.GetConfigForClient == nil &&
-		o.Server.VerifyConnection == nil {
-		return nil, errors.New("raft transport: the server configuration does not verify client certificates")
+	if o.Listener == nil || o.Prove == nil || o.Dial == nil || o.Log == nil {
+		return nil, errors.New("raft transport: listener, prove, dial and log are required")
 	}
 	advertise := o.Listener.Addr()
 	if o.Advertise != "" {
@@ -180,8 +172,8 @@ func (l *layer) accept() {
 // handshake proves who is there before the library sees the connection. It runs beside further accepts, so that a
 // client that says nothing holds up nobody; its end comes by the limits of the port.
 func (l *layer) handshake(raw net.Conn) {
-	conn := tls.Server(raw, l.o.Server)
-	if err := l.prove(conn); err != nil {
+	conn, err := l.prove(raw)
+	if err != nil {
 		_ = raw.Close()
 		if l.o.Refused != nil {
 			l.o.Refused(raw.RemoteAddr(), err)
@@ -196,19 +188,15 @@ func (l *layer) handshake(raw net.Conn) {
 }
 
 // prove finishes the handshake, and gives the connection a place among those of its member.
-func (l *layer) prove(conn *tls.Conn) error {
-	if err := conn.Handshake(); err != nil {
-		return err
-	}
-	cert := conn.ConnectionState().PeerCertificates[0]
-	name, err := l.o.Name(cert)
+func (l *layer) prove(raw net.Conn) (net.Conn, error) {
+	conn, name, err := l.o.Prove(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !connlimit.Of(conn).Vouch(connlimit.Known, name) {
-		return fmt.Errorf("%s has too many connections", name)
+	if !connlimit.Of(raw).Vouch(connlimit.Known, name) {
+		return nil, fmt.Errorf("%s has too many connections", name)
 	}
-	return nil
+	return conn, nil
 }
 
 // Dial connects to a member.

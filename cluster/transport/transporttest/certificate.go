@@ -71,7 +71,7 @@ func Parse(certificate, key []byte) (Certificate, error) {
 	return Certificate{pool, tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: private}}, nil
 }
 
-// Name is who the certificate is of, as transport.Options asks for it.
+// Name is who the certificate is of, as transport.TLS asks for it.
 func (c Certificate) Name(cert *x509.Certificate) (string, error) {
 	return cert.Subject.CommonName, nil
 }

@@ -119,13 +119,16 @@ func listen(field, address string) (net.Listener, error) {
 }
 
 func (n *network) openRaft() (err error) {
+	prove, err := transport.TLS(n.endpoint.Server(pki.Raft), func(cert *x509.Certificate) (string, error) {
+		id, err := pki.Identify(cert)
+		return id.String(), err
+	})
+	if err != nil {
+		return err
+	}
 	n.raft, err = transport.Listen(transport.Options{
-		Listener: pki.Wrap(n.listeners.Raft), Advertise: n.Config.Advertise.Raft, Server: n.endpoint.Server(pki.Raft), Log: n.Log,
+		Listener: pki.Wrap(n.listeners.Raft), Advertise: n.Config.Advertise.Raft, Prove: prove, Log: n.Log,
 		Members: n.Config.MemberAddresses(), Metrics: n.limits,
-		Name: func(cert *x509.Certificate) (string, error) {
-			id, err := pki.Identify(cert)
-			return id.String(), err
-		},
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return n.endpoint.Dial(ctx, n.dial, pki.Raft, address)
 		},
