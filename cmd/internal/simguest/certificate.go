@@ -163,8 +163,8 @@ func (k kept) Close() error {
 }
 
 // keepConn has a connection end once its other end is refused.
-func (h *handshakes) keepConn(c *port.Conn, machine string, cert *x509.Certificate) net.Conn {
-	return kept{c, h.keep(machine, cert, func(error) { _ = c.Reset() })}
+func (h *handshakes) keepConn(c net.Conn, machine string, cert *x509.Certificate) net.Conn {
+	return kept{c, h.keep(machine, cert, func(error) { _ = port.Below(c).Reset() })}
 }
 
 // keptBody is the body of an answer from a machine that may be refused meanwhile.

@@ -13,13 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/raft"
 
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/pki"
-	"fairlead.io/fairlead/cluster/transport"
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/sim/guest/port"
 	"fairlead.io/fairlead/sim/guest/start"
@@ -118,9 +116,13 @@ func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
 	if g.handshakes.on() {
 		go g.handshakes.serve() // it ends with the process
 	}
-	api, layer := g.port.Listen(start.APIPort), &raftLayer{g: g, of: of, listener: g.port.Listen(start.RaftPort)}
+	raftPort, err := g.openRaft(of, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	api := g.port.Listen(start.APIPort)
 	return &member.Network{
-		Raft:     &watchedTransport{Transport: transport.Over(layer), follows: map[raft.ServerID]bool{}},
+		Raft:     &watchedTransport{Transport: raftPort, follows: map[raft.ServerID]bool{}},
 		Peers:    admin.NewPeersOver(func(address string) *admin.Client { return g.client(of, address) }),
 		EndStale: g.handshakes.endStale,
 		ServeAPI: func(ctx context.Context, server *admin.Server) error {
@@ -128,7 +130,7 @@ func (g *guest) openNetwork(o member.NetworkOptions) (*member.Network, error) {
 		},
 		Close: func() {
 			_ = api.Close()
-			_ = layer.Close()
+			_ = raftPort.Close()
 		},
 	}, nil
 }
@@ -188,70 +190,4 @@ func (g *guest) identity(machine string) pki.Identity {
 func isNumbered(machine, prefix string) bool {
 	rest, ok := strings.CutPrefix(machine, prefix)
 	return ok && rest != "" && !slices.ContainsFunc([]rune(rest), func(r rune) bool { return r < '0' || r > '9' })
-}
-
-// raftLayer is a raft.StreamLayer.
-type raftLayer struct {
-	g        *guest
-	of       func() pki.Membership
-	listener *port.Listener
-}
-
-// Accept implements net.Listener. Who is no member, or of another group or epoch, is refused.
-func (l *raftLayer) Accept() (net.Conn, error) {
-	for {
-		c, err := l.listener.AcceptConn()
-		if err != nil {
-			return nil, err
-		}
-		if conn := l.admit(c); conn != nil {
-			return conn, nil
-		}
-		_ = c.Reset()
-	}
-}
-
-// admit judges who dialled; nil for who is refused.
-func (l *raftLayer) admit(c *port.Conn) net.Conn {
-	membership, shown, has := strings.Cut(string(c.Hello()), "\n")
-	theirs, err := parseMembership(membership)
-	if err != nil || l.g.identity(c.Peer()).Role != pki.Member || pki.Meet(l.of(), theirs) != pki.Welcome {
-		return nil
-	}
-	if !has {
-		return c
-	}
-	cert, err := l.g.handshakes.judge(c.Peer(), shown)
-	if err != nil {
-		return nil
-	}
-	return l.g.handshakes.keepConn(c, c.Peer(), cert)
-}
-
-// Close implements net.Listener.
-func (l *raftLayer) Close() error { return l.listener.Close() }
-
-// Addr implements net.Listener.
-func (l *raftLayer) Addr() net.Addr { return port.Addr(l.g.start.Name + ":" + start.RaftPort) }
-
-// Dial implements raft.StreamLayer.
-func (l *raftLayer) Dial(to raft.ServerAddress, within time.Duration) (net.Conn, error) {
-	host, at, err := net.SplitHostPort(string(to))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	if !l.g.handshakes.on() {
-		return l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())))
-	}
-	cert, err := l.g.handshakes.of(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	c, err := l.g.port.Dial(ctx, host, at, []byte(membershipText(l.of())+"\n"+l.g.handshakes.own()))
-	if err != nil {
-		return nil, err
-	}
-	return l.g.handshakes.keepConn(c, host, cert), nil
 }

@@ -47,6 +47,20 @@ func newConn(p *Port, id uint32, peer, at string, hello []byte) *Conn {
 // Peer is the host at the other end: the world vouches for it.
 func (c *Conn) Peer() string { return c.peer }
 
+// Below finds the Conn below what a listener put around it; nil if there is none.
+func Below(c net.Conn) *Conn {
+	for {
+		switch inner := c.(type) {
+		case *Conn:
+			return inner
+		case interface{ NetConn() net.Conn }:
+			c = inner.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
 // Hello is what the dialling end said with its dial.
 func (c *Conn) Hello() []byte { return c.hello }
 
