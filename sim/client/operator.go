@@ -92,14 +92,17 @@ const (
 	readmitEvery  = time.Second
 )
 
-// Readmit adds a member again that was removed and has started with an empty disk; what it is called as a server it says itself.
-func (o *Operator) Readmit(name, address string) { o.readmit(name, address, readmitWithin) }
+// Readmit adds a member again that was removed and has started with an empty disk; what it is called as a server it says itself. Then is told
+// what became of each attempt.
+func (o *Operator) Readmit(name, address string, then func(error)) {
+	o.readmit(name, address, readmitWithin, then)
+}
 
-func (o *Operator) readmit(name, address string, left time.Duration) {
+func (o *Operator) readmit(name, address string, left time.Duration, then func(error)) {
 	if left <= 0 {
 		return
 	}
-	o.g.o.World.After(readmitEvery, func() { o.readmit(name, address, left-readmitEvery) })
+	o.g.o.World.After(readmitEvery, func() { o.readmit(name, address, left-readmitEvery, then) })
 	if !o.g.founded() {
 		return
 	}
@@ -108,7 +111,7 @@ func (o *Operator) readmit(name, address string, left time.Duration) {
 	}
 	o.Status(name, true, func(answer *fairleadv1.StatusResponse, err error) {
 		if err == nil {
-			o.Add(&fairleadv1.AddRequest{Name: name, ServerId: answer.GetAnsweredBy(), Address: address, Reason: "simulated"}, nil)
+			o.Add(&fairleadv1.AddRequest{Name: name, ServerId: answer.GetAnsweredBy(), Address: address, Reason: "simulated"}, then)
 		}
 	})
 }

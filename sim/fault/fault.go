@@ -103,6 +103,8 @@ type Kind struct {
 	On          Who
 	// Loses says that disks are lost for good: a group does not survive it if it befalls a majority.
 	Loses bool
+	// Rescued says that a majority of the members loses its disks, and an operator goes on with one that did not: nobody else may lose one.
+	Rescued bool
 	// Forgets says that a member comes back under its name with less than it promised to keep: a group survives that as long as
 	// a majority of the others has everything.
 	Forgets    bool

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
@@ -92,8 +93,9 @@ func transfer(b *Backstage, f Fault) func() {
 	return a.done
 }
 
-// removePoints are those inside a removal: a member is asked for it; the first one has applied it; the operator hears that it is done.
-var removePoints = []string{"asked", "removed", "answered"}
+// removePoints are those inside a removal: a member is asked for it; the first one has applied it; the operator hears that it is done; he hears that
+// it is added again, halfway then.
+var removePoints = []string{"asked", "removed", "answered", "added"}
 
 func remove(b *Backstage, f Fault) func() {
 	a := b.act(f)
@@ -113,12 +115,22 @@ func remove(b *Backstage, f Fault) func() {
 		})
 	}
 	a.at("asked")
-	return func() {
-		a.done()
+	readmit := sync.OnceFunc(func() {
 		for _, name := range f.On {
 			b.renew(f, name)
-			b.Group().Operator().Readmit(name, name+":"+start.RaftPort)
+			b.Group().Operator().Readmit(name, name+":"+start.RaftPort, func(err error) {
+				if err == nil {
+					a.at("added")
+				}
+			})
 		}
+	})
+	if f.With["inside"] == "added" {
+		b.World.After(f.For/2, readmit)
+	}
+	return func() {
+		a.done()
+		readmit()
 	}
 }
 

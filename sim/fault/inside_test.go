@@ -57,6 +57,61 @@ func TestActsHaveSomebodyHitAtTheirPoints(t *testing.T) {
 	}
 }
 
+// The last member is hit once it leads as a group of one, and not when it led before.
+func TestWhoIsRecoveredIsHitWhenItLeads(t *testing.T) {
+	play := newTheatre(1)
+	defer play.Strike()
+	play.state()
+	leads := event.Leading{Process: "m2", Life: 1, Term: 1, On: true}
+	play.World.Publish(leads)
+	f := Fault{Kind: "recover", At: play.World.Now(), For: 10 * time.Second, On: []string{"m1", "m3"}, With: parameter.Values{"inside": "recovered", "lasts": "1s"}}
+	end, err := play.Begin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at   time.Duration
+		runs bool
+		say  event.Event
+	}{{4 * time.Second, true, leads}, {4100 * time.Millisecond, true, nil}, {6 * time.Second, true, leads}, {6100 * time.Millisecond, false, nil}, {7100 * time.Millisecond, true, leads}, {8 * time.Second, true, nil}} {
+		if err := play.World.Run(f.At + c.at); err != nil {
+			t.Fatal(err)
+		}
+		if play.Running("m2") != c.runs {
+			t.Errorf("after %s it runs: %t", c.at, !c.runs)
+		}
+		if c.say != nil {
+			play.World.Publish(c.say)
+		}
+	}
+	end()
+}
+
+// Who leads is hit when an operator begins to raise the format, once everybody has had its turn and before the end.
+func TestWhoLeadsIsHitWhenTheFormatIsRaised(t *testing.T) {
+	play := newTheatre(1)
+	defer play.Strike()
+	play.state()
+	play.World.Publish(event.Leading{Process: "m1", Life: 1, Term: 1, On: true})
+	f := Fault{Kind: RollingUpgrade, At: play.World.Now(), For: 10 * time.Second, On: []string{"m3", "m2"}, With: parameter.Values{"inside": "finalizing", "lasts": "1s"}}
+	end, err := play.Begin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at   time.Duration
+		runs bool
+	}{{4900 * time.Millisecond, true}, {5100 * time.Millisecond, false}, {6100 * time.Millisecond, true}} {
+		if err := play.World.Run(f.At + c.at); err != nil {
+			t.Fatal(err)
+		}
+		if play.Running("m1") != c.runs {
+			t.Errorf("after %s it runs: %t", c.at, !c.runs)
+		}
+	}
+	end()
+}
+
 // What an act has befall somebody is over with the act.
 func TestWhoIsHitInsideAnActIsBackAtItsEnd(t *testing.T) {
 	play := newTheatre(1)

@@ -36,11 +36,20 @@ func rescueKinds() []Kind {
 		},
 		{
 			Name: "recover", Text: "members lose their disks for good; halfway an operator makes a group of one of the last member, and everybody else joins it with an empty disk",
-			Least: 10 * time.Second, Most: 20 * time.Second, On: members, Loses: true,
-			Parameters: []parameter.Parameter{parameter.Machines("last", "the member that goes on, the first that did not lose its disk without it")},
-			Draw:       func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("members", c.Members, len(c.Members)/2+1) },
-			Excuses:    func(c Cast, _ Fault) []string { return c.Members },
-			Begin:      recovery,
+			Share: 20, Least: 10 * time.Second, Most: 20 * time.Second, On: members, Loses: true, Rescued: true, Newest: true, Driverless: true,
+			Parameters: append(inside(recoverPoints...),
+				parameter.Machines("last", "the member that goes on, the first that did not lose its disk without it"),
+				parameter.OneOf("twice", "whether he makes one once more, as soon as it is made", "yes"),
+			),
+			Draw: func(d dice.Dice, c Cast, f *Fault) {
+				f.On = d.Some("members", c.Members, len(c.Members)/2+1)
+				if d.Chance("twice", 30) {
+					f.With.Set("twice", "yes")
+				}
+				drawInside(d, f, 50, recoverPoints...)
+			},
+			Excuses: func(c Cast, _ Fault) []string { return c.Members },
+			Begin:   recovery,
 		},
 	}
 }
@@ -115,6 +124,9 @@ func (r *restoration) hear(e event.Stamped) {
 	}
 }
 
+// recoverPoints are those inside of a recovery: the last member leads as a group of one; another one has taken something in.
+var recoverPoints = []string{"recovered", "joined"}
+
 func recovery(b *Backstage, f Fault) func() {
 	var releases []func()
 	lose := func(name string) { releases = append(releases, b.wipe(name)) }
@@ -129,6 +141,7 @@ func recovery(b *Backstage, f Fault) func() {
 	if chosen := f.With.Words("last"); len(chosen) > 0 && slices.Contains(rest, chosen[0]) {
 		last = chosen[0]
 	}
+	a := b.act(f)
 	b.World.After(f.For/2, func() {
 		ended := b.Group().Operator().Rescues("recover", last)
 		for _, name := range rest {
@@ -138,9 +151,24 @@ func recovery(b *Backstage, f Fault) func() {
 		}
 		release := b.Hold(last)
 		b.Recover(last)
+		if f.With["twice"] == "yes" {
+			b.Recover(last)
+		}
 		release()
 		together(releases)()
 		ended(nil)
+		a.heard = func(e event.Stamped) {
+			switch x := e.Event.(type) {
+			case event.Leading:
+				if x.On && x.Process == last {
+					a.at("recovered")
+				}
+			case event.Applied:
+				if x.Process != last {
+					a.at("joined")
+				}
+			}
+		}
 	})
-	return func() {}
+	return a.done
 }

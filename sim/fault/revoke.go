@@ -46,7 +46,7 @@ func revokeKinds() []Kind {
 						revocation.TakeBack(false, b.comesBack(f, name, func(after int64) {
 							b.Issue(name, after)
 							b.renew(f, name)
-							b.Group().Operator().Readmit(name, name+":"+start.RaftPort)
+							b.Group().Operator().Readmit(name, name+":"+start.RaftPort, nil)
 						}))
 					}
 				})

@@ -4,9 +4,11 @@ package fault
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/sim/event"
 	"fairlead.io/fairlead/sim/guest/start"
 	"fairlead.io/fairlead/sim/scenario/dice"
 	"fairlead.io/fairlead/sim/scenario/parameter"
@@ -19,11 +21,11 @@ func upgradeKinds() []Kind {
 		{
 			Name: RollingUpgrade, Older: true, Text: "everybody begins with the older release; processes are restarted one after the other, as the newer one",
 			Share: 10, Least: 15 * time.Second, Most: 30 * time.Second, On: processes, Begin: rollingUpgrade, Excuses: onTheWay,
-			Parameters: []parameter.Parameter{
+			Parameters: append(inside(finalizePoints...),
 				parameter.Duration("pause", "how long each is away, 500ms without it"),
 				parameter.Machines("back", "who goes back to the older release for a while after its turn, and then forth again"),
 				parameter.OneOf("finalize", "from when on an operator tries to raise the format of the record, until it is done; at the end without it", "end", "beginning", "never"),
-			},
+			),
 			Draw: func(d dice.Dice, c Cast, f *Fault) {
 				f.On = shuffled(d, c.Machines())
 				f.With.Set("pause", d.Time("pause", 100*time.Millisecond, time.Second))
@@ -33,6 +35,7 @@ func upgradeKinds() []Kind {
 				if when := dice.Pick(d, "finalize", []string{"end", "end", "end", "end", "end", "end", "beginning", "beginning", "beginning", "never"}); when != "end" {
 					f.With.Set("finalize", when)
 				}
+				drawInside(d, f, 40, finalizePoints...)
 			},
 		},
 		{
@@ -88,6 +91,9 @@ func rollingUpgrade(b *Backstage, f Fault) func() {
 	if f.With["back"] != "" {
 		turns += 3 // whoever was last can go back and forth
 	}
+	if f.With["inside"] != "" {
+		turns += 2 // for what befalls somebody while the format is raised
+	}
 	step := f.For / time.Duration(turns)
 	inTurns(b, f, step, func(name string) {
 		b.Install(name, start.Current)
@@ -102,22 +108,44 @@ func rollingUpgrade(b *Backstage, f Fault) func() {
 			})
 		}
 	})
-	if f.With["finalize"] == "beginning" {
-		b.finalize()
-		return func() {}
+	a := b.finalization(f)
+	begin := sync.OnceFunc(a.finalize)
+	switch {
+	case f.With["finalize"] == "beginning":
+		begin()
+	case f.With["inside"] != "" && f.Finalizes():
+		b.World.After(f.For-2*step, begin)
 	}
 	return func() {
 		if f.Finalizes() {
-			b.finalize()
+			begin()
 		}
+		a.done()
 	}
 }
 
-// finalize has an operator raise the format, again and again until it is done: a member may be away just now.
-func (b *Backstage) finalize() {
-	b.Group().Operator().Finalize(fsm.NewestFormat, func(err error) {
-		if err != nil {
-			b.World.After(time.Second, b.finalize)
+// finalizePoints are those inside of raising the format: a member is asked for it; the first one has applied it; the operator hears that it is done.
+var finalizePoints = []string{"finalizing", "finalized", "answered"}
+
+// finalization is an operator who raises the format of the record.
+func (b *Backstage) finalization(f Fault) *act {
+	a := b.act(f)
+	a.heard = func(e event.Stamped) {
+		if _, ok := e.Event.(event.Applied); ok && b.Record() != nil && b.Record().Group().Format == fsm.NewestFormat {
+			a.at("finalized")
 		}
+	}
+	return a
+}
+
+// finalize has him do it, again and again until it is done: a member may be away just now.
+func (a *act) finalize() {
+	a.at("finalizing")
+	a.Group().Operator().Finalize(fsm.NewestFormat, func(err error) {
+		if err != nil {
+			a.World.After(time.Second, a.finalize)
+			return
+		}
+		a.at("answered")
 	})
 }

@@ -173,8 +173,12 @@ func survivable(c fault.Cast, all []fault.Fault) (out []fault.Fault) {
 		if k, ok := fault.Find(f.Kind); ok && k.Forgets && behind(c, all, f)+1 > (len(c.Members)-1)/2 {
 			continue
 		} else if ok && k.Loses {
+			most := (len(c.Members) - 1) / 2
 			n := len(slices.DeleteFunc(slices.Clone(f.On), func(name string) bool { return !slices.Contains(c.Members, name) }))
-			if lost+n > (len(c.Members)-1)/2 {
+			if k.Rescued && most > 0 {
+				n = most
+			}
+			if lost+n > most {
 				continue
 			}
 			lost += n

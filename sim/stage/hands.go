@@ -26,9 +26,9 @@ func (s *Stage) Install(name, release string) { s.machine(name).release = releas
 // Downgrade has the next lives of a machine's process be of the older release, whatever is installed, and no longer so.
 func (s *Stage) Downgrade(name string, on bool) { s.machine(name).back = on }
 
-// Recover has the next process of a member, which must not run, make a group of one of the folder and end; a member
+// Recover has the next process of a member, which must not run, make a group of one of the folder and end, or one process more; a member
 // follows.
-func (s *Stage) Recover(name string) { s.machine(name).rescue = true }
+func (s *Stage) Recover(name string) { s.machine(name).rescues++ }
 
 // Freeze stops a process, as SIGSTOP does; Thaw has it go on. Who is killed meanwhile is not frozen in its next life.
 func (s *Stage) Freeze(name string) {

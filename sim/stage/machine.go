@@ -35,7 +35,7 @@ type machine struct {
 	program *vm.Module
 	release string
 	back    bool // it starts as the older release for now, whatever its release
-	rescue  bool // its next process makes a group of one of its folder, and ends
+	rescues int  // so many of its next processes make a group of one of its folder, and end
 	dark    bool // it has no power
 	gains   int  // of its clock, in parts per million
 	held    int  // by how many its process is kept from running
@@ -113,7 +113,7 @@ func (s *Stage) mutant(m *machine) string {
 // member is what a member is told when it starts.
 func (s *Stage) member(m *machine) start.Process {
 	role := "member"
-	if m.rescue {
+	if m.rescues > 0 {
 		role = "recover"
 	}
 	return start.Process{
@@ -201,7 +201,7 @@ func (s *Stage) ended(m *machine, life int, err error) {
 	if err != nil {
 		why = err.Error()
 	} else {
-		m.rescue = false // nothing else ends without an error
+		m.rescues-- // nothing else ends without an error
 	}
 	s.World.Publish(event.Ended{Process: m.name, Life: life, Killed: killed, Why: why})
 	if !killed {
