@@ -83,7 +83,7 @@ func (m *member) run(t *testing.T, folder string, rules bgp.Rules) (a *bgp.Annou
 // All members stop; one comes back alone, with a record far behind. The switch never loses a prefix: first it has stale
 // paths, then those of the member, which are what it announced last and nothing in between, then the group's. That is so too where GoBGP
 // has to wait for a processor after all that it writes. It runs before the others of this package and not beside them: with a load of 33 the switch
-// had no path for 0.2 s once, most likely since a round waits no longer than stalled for a speaker that gets no processor.
+// had no path for 0.2 s once, which is what patience is for.
 func TestAMemberAloneComesBackWithoutAGap(t *testing.T) {
 	for name, late := range map[string]time.Duration{"at-once": 0, "late": still * 3 / 2} {
 		t.Run(name, func(t *testing.T) {

@@ -23,21 +23,22 @@ const openingAtMost = 10 * time.Second
 // openings are the peers that are up, and whose sessions may not be open yet.
 type openings struct {
 	mu    sync.Mutex // held while GoBGP is told of changes of paths
-	since map[netip.Addr]time.Time
+	since map[netip.Addr]*patience
 }
 
 // up notes that a peer is up, once nothing is being changed. GoBGP calls it, as it logs, and goes on afterwards.
 func (o *openings) up(a netip.Addr, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.since[a] = now
+	waits := newPatience(now)
+	o.since[a] = &waits
 }
 
 // none tells whether no session is opening, as GoBGP lists its peers. The caller has locked o.mu since before they were listed.
 func (o *openings) none(peers map[netip.Addr]*api.Peer, now time.Time) bool {
 	for a, since := range o.since {
 		state := peers[a].GetState().GetSessionState()
-		if state != api.PeerState_SESSION_STATE_OPENCONFIRM || now.Sub(since) > openingAtMost {
+		if state != api.PeerState_SESSION_STATE_OPENCONFIRM || since.look(now) > openingAtMost {
 			delete(o.since, a)
 		}
 	}

@@ -179,14 +179,14 @@ func (s *Speaker) expect(ctx context.Context, r round) (done func(), err error) 
 	if r.kind == other {
 		return func() {}, nil
 	}
-	for began := time.Now(); ; {
+	for waits := newPatience(time.Now()); ; {
 		s.openings.mu.Lock()
 		peers, err := s.listPeers(ctx)
 		if err != nil {
 			s.openings.mu.Unlock()
 			return nil, fmt.Errorf("list peers: %w", err)
 		}
-		if s.mayBegin(r, peers, began) {
+		if s.mayBegin(r, peers, &waits) {
 			return func() {
 				s.noteSynchronised(ctx, r, peers)
 				s.openings.mu.Unlock()
@@ -201,11 +201,11 @@ func (s *Speaker) expect(ctx context.Context, r round) (done func(), err error) 
 	}
 }
 
-// mayBegin tells whether a round that has waited since began may begin now, and notes that it does.
-func (s *Speaker) mayBegin(r round, peers map[netip.Addr]*api.Peer, began time.Time) bool {
+// mayBegin tells whether a round that waits may begin now, and notes that it does.
+func (s *Speaker) mayBegin(r round, peers map[netip.Addr]*api.Peer, waits *patience) bool {
 	now := time.Now()
-	return s.openings.none(peers, now) && (s.allKnown(peers) || now.Sub(began) > unmoved) &&
-		s.enqueue(r, peers, now, now.Sub(began) >= stalled)
+	waited := waits.look(now)
+	return s.openings.none(peers, now) && (s.allKnown(peers) || waited > unmoved) && s.enqueue(r, peers, now, waited >= stalled)
 }
 
 // noteSynchronised notes the steps of a round, which have been done, for the sessions that synchronised meanwhile: whether those paths came
@@ -272,7 +272,7 @@ func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time
 // holdsUp tells whether a round is to wait for the queue. On a busy machine GoBGP may not have come to write for a while, which is not the
 // switch's doing: nothing is on the way to it then.
 func (n *session) holdsUp(now time.Time) bool {
-	switch quiet := now.Sub(n.moved); {
+	switch quiet := n.quiet.look(now); {
 	case quiet >= stalled || n.slow:
 		return false
 	case quiet < unmoved:

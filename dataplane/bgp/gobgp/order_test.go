@@ -197,13 +197,14 @@ func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			now := time.Now()
+			now, n := time.Now(), s.session(sw.Addr().Addr())
 			next := round{kind: comes, steps: []bgp.Step{{Action: bgp.AddPath, Path: path(vip, hop2)}}, best: map[netip.Prefix]bool{prefix(vip): true}}
 			for _, c := range []struct {
 				after time.Duration
 				goes  bool
 			}{{0, true}, {unmoved / 2, false}, {2 * unmoved, false}, {2 * stalled, true}} {
-				if goes := s.enqueue(next, peers, now.Add(c.after), false); goes != c.goes {
+				n.quiet = patience{c.after, now}
+				if goes := s.enqueue(next, peers, now, false); goes != c.goes {
 					t.Errorf("after %s the next change goes: %t", c.after, goes)
 				}
 			}
@@ -223,7 +224,11 @@ func TestSwitchThatMayHaveGotTheWrongOrderIsToldAnew(t *testing.T) {
 func TestSwitchThatDoesNotReadHoldsUpOthersForASecond(t *testing.T) {
 	conn, t4 := connection(t)
 	n := &session{queue: newQueue(time.Now()), tuple: t4}
-	at := func(quiet time.Duration) bool { return n.holdsUp(n.moved.Add(quiet)) }
+	at := func(waited time.Duration) bool {
+		now := time.Now()
+		n.quiet = patience{waited, now}
+		return n.holdsUp(now)
+	}
 	if !at(unmoved-1) || !at(unmoved) || !at(stalled-1) || at(stalled) {
 		t.Error("a switch that has read all holds up others for ever, or not until the queue is stalled")
 	}

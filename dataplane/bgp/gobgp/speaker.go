@@ -86,7 +86,7 @@ func New(c Config) (*Speaker, error) {
 		names: map[netip.Addr]string{}, sessions: map[netip.Addr]*session{}, queues: map[netip.Addr]*queue{}, refused: map[netip.Addr]int{}, demanding: map[netip.Addr]int{},
 		without: map[netip.Addr]time.Time{}, unnumbered: map[netip.Addr]netip.Addr{},
 	}
-	s.openings.since = map[netip.Addr]time.Time{}
+	s.openings.since = map[netip.Addr]*patience{}
 	s.logger.written, s.logger.received, s.logger.up = s.onWritten, s.unlearn, s.onUp
 	options := []gobgpserver.ServerOption{gobgpserver.LoggerOption(slog.New(handler{logger: s.logger}), nil)}
 	s.server = gobgpserver.NewBgpServer(append(options, management(c)...)...)

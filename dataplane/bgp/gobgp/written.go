@@ -26,7 +26,7 @@ type queue struct {
 	table   tables               // all paths, where they are on the way: the session opened, or they are sent again
 	mixed   bool                 // two changes of one prefix may have been written in the wrong order: see order.go
 	slow    bool                 // it held up a round for too long, and has not been empty since
-	moved   time.Time            // when something was last put in or written
+	quiet   patience             // since something was last put in or written
 }
 
 // tables are whole tables on their way to a peer. What GoBGP writes meanwhile may be of one or a change of its own, so that they are
@@ -53,7 +53,7 @@ func (q *queue) put(p netip.Prefix, certain bool, now time.Time) {
 	} else {
 		q.likely[p]++
 	}
-	q.moved = now
+	q.quiet = newPatience(now)
 }
 
 // putTable notes that all paths are about to be sent again. Whatever is on the way is written before they are.
@@ -62,12 +62,12 @@ func (q *queue) putTable(now time.Time) {
 	q.table.ended = map[bgp.Family]bool{}
 	clear(q.certain)
 	clear(q.likely)
-	q.moved = now
+	q.quiet = newPatience(now)
 }
 
 // wrote notes that GoBGP has written an UPDATE about prefixes; one for each change of them.
 func (q *queue) wrote(prefixes []netip.Prefix, now time.Time) {
-	q.moved = now
+	q.quiet = newPatience(now)
 	if q.table.sent > 0 {
 		return
 	}
@@ -81,12 +81,14 @@ func (q *queue) wrote(prefixes []netip.Prefix, now time.Time) {
 }
 
 // wroteEnd notes that GoBGP has written End-of-RIB of a family.
-func (q *queue) wroteEnd(f bgp.Family, now time.Time) { q.table.ended[f], q.moved = true, now }
+func (q *queue) wroteEnd(f bgp.Family, now time.Time) {
+	q.table.ended[f], q.quiet = true, newPatience(now)
+}
 
 // empty tells whether all has been written to a peer, as far as can be known. hold is how long GoBGP lets a write block before it gives
 // up the session, so that a queue that has not moved for longer is empty, whatever was expected.
 func (q *queue) empty(now time.Time, with capabilities, hold time.Duration) bool {
-	quiet := now.Sub(q.moved)
+	quiet := q.quiet.look(now)
 	switch ends := with.Restart && !slices.ContainsFunc(with.Families, func(f bgp.Family) bool { return !q.table.ended[f] }); {
 	case q.table.sent == 1 && ends, quiet >= still && (ends || !with.Restart), quiet > hold:
 		q.table.sent = 0
