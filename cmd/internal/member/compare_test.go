@@ -176,8 +176,11 @@ func TestAMemberWithAnotherRecordEndsAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// Where it ended by the checkpoint before it told the leader what it had, nobody knows more of it than that it ended: Doubts has tests in
+			// cluster/compare.
 			for _, m := range status.GetMembers() {
-				if m.GetName() == wrong && (m.GetHealthy() || !strings.Contains(m.GetUnhealthy(), "another record than most")) {
+				why := m.GetUnhealthy()
+				if m.GetName() == wrong && (m.GetHealthy() || !strings.Contains(why, "another record than most") && why != "does not answer") {
 					t.Errorf("status says of it: %v", m)
 				}
 			}
