@@ -27,18 +27,24 @@ func NewBudget(bytes int) *Budget {
 }
 
 // Spend looks at one document and takes from the budget what its aliases add. It takes time and memory in proportion to the length of the
-// text alone. Errors: no YAML, nested too deeply, an alias within what it stands for, or more than the budget has left. They name the line.
+// text alone. Errors: no YAML, more than one document, nested too deeply, an alias within what it stands for, or more than the budget has left. They name the line.
 func (b *Budget) Spend(text []byte) error {
-	if plain(text) {
-		return nil
+	_, err := b.spend(text)
+	return err
+}
+
+// spend is Spend. It gives the document where it was parsed.
+func (b *Budget) spend(text []byte) (*yamlv3.Node, error) {
+	if plain(text) && single(text) {
+		return nil, nil
 	}
-	var root yamlv3.Node
-	if err := yamlv3.Unmarshal(text, &root); err != nil {
-		return err
+	root, err := parse(text)
+	if err != nil {
+		return nil, err
 	}
 	w := walk{budget: b, anchored: map[*yamlv3.Node]size{}}
-	_, err := w.size(&root, 0)
-	return err
+	_, err = w.size(root, 0)
+	return root, err
 }
 
 // size is what a value comes to once its aliases are written out.

@@ -9,12 +9,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ToJSON gives a document as JSON, within the budget. A key that is there twice is an error.
+// ToJSON gives a document as JSON, within the budget. A key that is there twice is an error; one that is merged from elsewhere is not there.
 func (b *Budget) ToJSON(text []byte) ([]byte, error) {
-	if err := b.Spend(text); err != nil {
+	text, err := b.merged(text)
+	if err != nil {
 		return nil, err
 	}
 	return yaml.YAMLToJSONStrict(text)
+}
+
+// merged gives a document that is within the budget, what it merges written out.
+func (b *Budget) merged(text []byte) ([]byte, error) {
+	root, err := b.spend(text)
+	if err != nil || root == nil || !merges(root) {
+		return text, err
+	}
+	if root, err = writeOut(root); err != nil {
+		return nil, err
+	}
+	return yamlv3.Marshal(root)
 }
 
 // ToJSON gives a document as JSON. A key that is there twice is an error.
@@ -22,7 +35,8 @@ func ToJSON(text []byte) ([]byte, error) { return NewBudget(len(text)).ToJSON(te
 
 // Unmarshal reads a document by the names that JSON has for fields. Unknown fields are an error.
 func Unmarshal(text []byte, into any) error {
-	if err := NewBudget(len(text)).Spend(text); err != nil {
+	text, err := NewBudget(len(text)).merged(text)
+	if err != nil {
 		return err
 	}
 	return yaml.UnmarshalStrict(text, into)

@@ -52,6 +52,10 @@ func decode(name string, data []byte, like *alike.Table, by rules) content {
 // decodeWithin is decode, of one of several files whose aliases share a budget.
 func decodeWithin(budget *safeyaml.Budget, name string, data []byte, like *alike.Table, by rules) content {
 	d := decoder{file: name, ignored: map[string]bool{}, like: like, rules: by}
+	data, err := safeyaml.UTF8(data)
+	if err != nil {
+		return content{broken: &world.Problem{Severity: world.Failed, File: name, Line: 1, Why: err.Error(), Remedy: "until then the file counts as it was"}}
+	}
 	for _, doc := range split(data) {
 		d.doc = &doc
 		raw, err := budget.ToJSON(doc.text)

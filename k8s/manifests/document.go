@@ -4,6 +4,9 @@ package manifests
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,7 +30,7 @@ func split(data []byte) []document {
 	start, startLine, line := 0, 1, 0
 	cut := func(end int) {
 		if text := data[start:end]; !blank(text) {
-			out = append(out, document{line: startLine, text: text})
+			out = append(out, objects(text, startLine)...)
 		}
 	}
 	for at := 0; at < len(data); {
@@ -45,6 +48,24 @@ func split(data []byte) []document {
 	}
 	cut(len(data))
 	return out
+}
+
+// objects are the documents of a text without markers: one, but for objects of JSON, which may stand behind each other, as kubectl reads them.
+func objects(text []byte, line int) (out []document) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	for begin := int64(0); ; {
+		var value json.RawMessage
+		switch err := d.Decode(&value); {
+		case errors.Is(err, io.EOF) && len(out) > 0:
+			return out
+		case err != nil || value[0] != '{':
+			return []document{{line: line, text: text}}
+		}
+		end := d.InputOffset()
+		out = append(out, document{line: line, text: text[begin:end]})
+		line += bytes.Count(text[begin:end], []byte("\n"))
+		begin = end
+	}
 }
 
 func isMarker(line []byte) bool {
