@@ -10,6 +10,7 @@ import (
 
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/spelling"
 )
 
 // ServiceReasons is what the plan makes of one Service, and why.
@@ -280,7 +281,7 @@ func (x *Explained) Near(id fsm.ServiceID) []fsm.ServiceID {
 	want := idOf(id)
 	for _, have := range x.Services() {
 		name := idOf(have).Name
-		apart := distance(want.Name, name)
+		apart := spelling.Distance(want.Name, name)
 		if near := apart <= 1+len(want.Name)/3; near || want.Name != "" && strings.Contains(name, want.Name) {
 			if idOf(have).Namespace != want.Namespace {
 				apart++
@@ -294,25 +295,4 @@ func (x *Explained) Near(id fsm.ServiceID) []fsm.ServiceID {
 		out = append(out, g.id)
 	}
 	return out
-}
-
-// distance is how many letters must be put in, left out or changed to make one text of another (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		left := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := left
-			if a[i] != b[j] {
-				change++
-			}
-			left = row[j+1]
-			row[j+1] = min(change, left+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

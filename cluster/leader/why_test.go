@@ -236,14 +236,3 @@ func TestCodesAreEachTheirOwn(t *testing.T) {
 		t.Errorf("codes %v", codes)
 	}
 }
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"web", "web", 0}, {"web", "wbe", 2}, {"web", "webs", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%q and %q are %d apart, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

@@ -21,9 +21,9 @@ var (
 	mayImport = map[string][]string{
 		"fsm":       {},
 		"api":       {"fsm"},
-		"cluster":   {"fsm", "api", "internal/connlimit", "internal/filelock", "internal/framelimit", "internal/freeport", "internal/mapped", "internal/private", "internal/safeyaml", "internal/smallfile", "internal/testkit"}, // freeport, private and testkit for its tests
+		"cluster":   {"fsm", "api", "internal/connlimit", "internal/filelock", "internal/framelimit", "internal/freeport", "internal/mapped", "internal/private", "internal/safeyaml", "internal/smallfile", "internal/spelling", "internal/testkit"}, // freeport, private and testkit for its tests
 		"dataplane": {"fsm", "api", "internal"},
-		"k8s":       {"fsm", "internal/safeyaml"},
+		"k8s":       {"fsm", "internal/safeyaml", "internal/spelling"},
 		"internal":  {},
 		"sim":       {"fsm", "api", "cluster", "dataplane", "k8s", "internal"},
 		"cmd":       {"fsm", "api", "cluster", "dataplane", "deploy", "k8s", "internal", "sim"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 )
@@ -31,13 +32,15 @@ func parse(text []byte) (*yamlv3.Node, error) {
 	if errors.Is(err, io.EOF) {
 		return root, nil
 	}
-	line := fmt.Sprintf("line %d: ", more.Line)
+	line := more.Line
 	if err != nil {
-		if line = lineOfError.FindString(err.Error()); line == "" {
-			return nil, err
+		line = 1 // what the parser says of it counts lines from 0, and leaves the first out
+		if m := lineOfError.FindStringSubmatch(err.Error()); m != nil {
+			n, _ := strconv.Atoi(m[1]) // the pattern admits digits only
+			line = n + 1
 		}
 	}
-	return nil, fmt.Errorf("yaml: %sanother document begins, or something that belongs to none; put a line --- between documents, with line ends as Unix or Windows have them", line)
+	return nil, fmt.Errorf("yaml: line %d: another document begins, or something that belongs to none; put a line --- between documents, with line ends as Unix or Windows have them", line)
 }
 
 // single tells at a glance that nothing can follow the first document of a text: nothing can where its value is a block, which ends where the text

@@ -19,6 +19,7 @@ import (
 // Whatever follows the first document of a text is not left out in silence.
 func TestWhatFollowsADocumentIsAnError(t *testing.T) {
 	var into map[string]any
+	second := "yaml: line 2: another document begins" // or the third
 	for name, text := range map[string]string{
 		"a second one": "a: 1\n---\nb: 2\n", "one behind dots": "a: 1\n...\nb: 2\n", "an object behind one": `{"a": 1}` + "\n" + `{"b": 2}`,
 		"a flow behind one": "{a: 1}\n{b: 2}\n", "a block behind a flow": "[1]\na: 2\n", "a text behind a text": "\"a\"\n\"b\"\n",
@@ -31,8 +32,8 @@ func TestWhatFollowsADocumentIsAnError(t *testing.T) {
 		} {
 			if err := read([]byte(text)); err == nil {
 				t.Errorf("%s: %s reads the first alone", name, how)
-			} else if !strings.HasPrefix(err.Error(), "yaml: line ") {
-				t.Errorf("%s: %s says %v, without a line", name, how, err)
+			} else if !strings.HasPrefix(strings.Replace(err.Error(), "line 3", "line 2", 1), second) {
+				t.Errorf("%s: %s says %v", name, how, err)
 			}
 		}
 	}

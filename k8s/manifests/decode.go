@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
@@ -20,9 +19,6 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/internal/safeyaml"
 	"fairlead.io/fairlead/k8s/alike"
-	"fairlead.io/fairlead/k8s/api"
-	"fairlead.io/fairlead/k8s/api/balancing"
-	"fairlead.io/fairlead/k8s/api/lbcf"
 	"fairlead.io/fairlead/k8s/convert"
 )
 
@@ -125,102 +121,9 @@ func (d *decoder) object(raw []byte, path string) {
 			d.object(item, fmt.Sprintf("items[%d]", i))
 		}
 	default:
-		d.known(h, raw, path)
+		d.kind(h, raw, path)
 	}
 }
-
-// known decodes an object of a kind that we read, and notes the others.
-func (d *decoder) known(h head, raw []byte, path string) {
-	switch h.APIVersion + " " + h.Kind {
-	case "v1 Service":
-		add(d, raw, path, h, world.KindService, true, one(convert.Service))
-	case "v1 Node":
-		add(d, raw, path, h, world.KindNode, false, one(convert.Node))
-	case "v1 Endpoints":
-		add(d, raw, path, h, kindEndpoints, true, endpoints)
-	case "discovery.k8s.io/v1 EndpointSlice":
-		add(d, raw, path, h, world.KindEndpointSlice, true, one(convert.EndpointSlice))
-	case "v1 ConfigMap":
-		if convert.ReadsConfigMap(h.Metadata.Name) {
-			add(d, raw, path, h, world.KindConfigMap, true, one(d.review.ConfigMap))
-		}
-	case api.GroupVersion + " IPAddressPool", api.MetalLBV1Beta1 + " IPAddressPool":
-		add(d, raw, path, h, world.KindPool, false, one(convert.Pool))
-	case api.GroupVersion + " BGPPeer", api.MetalLBV1Beta1 + " BGPPeer", api.MetalLBV1Beta2 + " BGPPeer":
-		add(d, raw, path, h, world.KindPeer, false, one(convert.Peer))
-	case api.GroupVersion + " BGPAdvertisement", api.MetalLBV1Beta1 + " BGPAdvertisement":
-		add(d, raw, path, h, world.KindAdvertisement, false, one(convert.Advertisement))
-	case api.GroupVersion + " AddressPolicy":
-		add(d, raw, path, h, world.KindPolicy, false, one(convert.Policy))
-	case "v1 Namespace":
-		add(d, raw, path, h, world.KindNamespace, false, one(convert.Namespace))
-	case api.GroupVersion + " L2Advertisement", api.MetalLBV1Beta1 + " L2Advertisement":
-		add(d, raw, path, h, world.KindL2Advert, false, one(convert.L2Advertisement))
-	case api.GroupVersion + " BFDProfile", api.MetalLBV1Beta1 + " BFDProfile":
-		add(d, raw, path, h, world.KindBFDProfile, false, one(convert.BFDProfile))
-	case api.GroupVersion + " Community", api.MetalLBV1Beta1 + " Community":
-		add(d, raw, path, h, world.KindCommunity, false, one(convert.Community))
-	case balancingV1Beta1 + " BalancingPolicy":
-		add(d, raw, path, h, world.KindBalancingPolicy, false, one(onlyIf(convert.BalancingPolicy)))
-	case balancingV1Beta1 + " LocalRedirectPolicy":
-		add(d, raw, path, h, world.KindLocalRedirect, false, one(onlyIf(convert.LocalRedirectPolicy)))
-	default:
-		if d.outside(h, raw, path) {
-			return
-		}
-		if kind := h.APIVersion + " " + h.Kind; !d.ignored[kind] {
-			d.ignored[kind] = true
-			d.fileProblem(world.Ignored, path, "", "objects of %s are not used", kind)
-		}
-	}
-}
-
-// outside decodes an object that outside load balancers are made of, and tells whether it is one.
-func (d *decoder) outside(h head, raw []byte, path string) bool {
-	switch h.APIVersion + " " + h.Kind {
-	case "v1 Pod":
-		add(d, raw, path, h, world.KindPod, true, one(convert.Pod))
-	case lbcfV1Beta1 + " LoadBalancerDriver":
-		add(d, raw, path, h, world.KindDriver, true, one(convert.Driver))
-	case lbcfV1Beta1 + " LoadBalancer":
-		add(d, raw, path, h, world.KindLoadBalancer, true, one(convert.OutsideBalancer))
-	case lbcfV1Beta1 + " BackendGroup":
-		add(d, raw, path, h, world.KindBackendGroup, true, one(convert.BackendGroup))
-	case lbcfV1Beta1 + " BackendRecord":
-		add(d, raw, path, h, world.KindBackendRecord, true, one(convert.BackendRecord))
-	case lbcfV1 + " Bind":
-		add(d, raw, path, h, world.KindBind, true, one(convert.Bind))
-	default:
-		return false
-	}
-	return true
-}
-
-// Versions of kinds that are not ours.
-const (
-	balancingV1Beta1 = balancing.Group + "/v1beta1"
-
-	lbcfV1Beta1 = lbcf.Group + "/v1beta1"
-	lbcfV1      = lbcf.Group + "/v1"
-)
-
-// one adapts a conversion to one value.
-func one[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (any, []world.Problem) {
-	return func(o *K) (any, []world.Problem) {
-		v, problems := turn(o)
-		return &v, problems
-	}
-}
-
-// onlyIf adapts the conversion of what may not be carried out, so that it is not taken in without a word.
-func onlyIf[K, V any](turn func(*K) (V, []world.Problem)) func(*K) (V, []world.Problem) {
-	return func(o *K) (V, []world.Problem) {
-		v, problems := turn(o)
-		return v, append(problems, convert.OnlyIf())
-	}
-}
-
-func endpoints(o *corev1.Endpoints) (any, []world.Problem) { return convert.Endpoints(o) }
 
 // add decodes an object of type K and converts it.
 func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, namespaced bool, turn func(*K) (any, []world.Problem)) {
