@@ -282,12 +282,12 @@ func testSnapshotShortensTheLogAndIsWhatAMemberStartsFrom(t *testing.T) {
 	}
 	g.settle()
 	m := g.followers()[0]
-	index, err := m.node.Snapshot(context.Background())
+	snapshot, err := m.node.Snapshot(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, _ := m.disk.entries.FirstIndex(); first < uint64(index)-5 {
-		t.Fatalf("a snapshot up to %d, and the log still begins at %d", index, first)
+	if first, _ := m.disk.entries.FirstIndex(); first < uint64(snapshot.Index)-5 {
+		t.Fatalf("a snapshot up to %d, and the log still begins at %d", snapshot.Index, first)
 	}
 	m.stop()
 	for i := 30; i < 40; i++ {

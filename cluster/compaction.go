@@ -131,15 +131,26 @@ type lazily func() error
 
 func (f lazily) Error() error { return f() }
 
-// Snapshot writes a snapshot of this member's record now, so that its log gets shorter. It returns the index up to
-// which there is a snapshot; when nothing was applied since the last one, that one's.
-func (n *Node) Snapshot(ctx context.Context) (Index, error) {
+// Snapshot is one on this member's disk.
+type Snapshot struct {
+	ID    string // the name of its folder
+	Index Index  // of the last entry in it
+	Term  uint64 // likewise
+	Bytes int64
+}
+
+// Snapshot writes a snapshot of this member's record now, so that its log gets shorter. It returns the newest one: when nothing was applied
+// since, that is an earlier one.
+func (n *Node) Snapshot(ctx context.Context) (Snapshot, error) {
 	if err := n.compact(ctx, n.mayStay()); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		return 0, fmt.Errorf("snapshot: %w", err)
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
-	at := n.snapshotted()
-	if at == 0 {
-		return 0, fmt.Errorf("snapshot: %w: nothing was committed yet", ErrNotReady)
+	list, err := n.stores.Snapshots.List()
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
-	return Index(at), nil
+	if len(list) == 0 {
+		return Snapshot{}, fmt.Errorf("snapshot: %w: nothing was committed yet", ErrNotReady)
+	}
+	return Snapshot{ID: list[0].ID, Index: Index(list[0].Index), Term: list[0].Term, Bytes: list[0].Size}, nil
 }

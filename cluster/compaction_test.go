@@ -153,10 +153,11 @@ func TestRecordStaysCompleteWhateverIsCut(t *testing.T) {
 			if err := n.raft.Barrier(0).Error(); err != nil {
 				t.Fatal(err)
 			}
-			at, err := n.Snapshot(context.Background())
+			snapshot, err := n.Snapshot(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
+			at := snapshot.Index
 			if n.meter.Bytes() > 0 || at != Index(n.raft.LastIndex()) || n.fsm.position() == uint64(at) {
 				t.Fatalf("a log of %d bytes and a snapshot at %d: the test shows nothing", n.meter.Bytes(), at)
 			}

@@ -154,8 +154,8 @@ func (g *adminGroup) Transfer(ctx context.Context, id string, _ admin.Change) er
 }
 
 func (g *adminGroup) Snapshot(ctx context.Context, _ admin.Change) (admin.Snapshot, error) {
-	index, err := g.node.Snapshot(ctx)
-	return admin.Snapshot{ID: fmt.Sprintf("snapshot-%d", index), Index: uint64(index)}, refusal("snapshot", err)
+	s, err := g.node.Snapshot(ctx)
+	return admin.Snapshot{ID: s.ID, Index: uint64(s.Index), Term: s.Term, SizeBytes: uint64(s.Bytes)}, refusal("snapshot", err)
 }
 
 // Finalize raises the committed format.
