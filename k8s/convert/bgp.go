@@ -72,7 +72,7 @@ func (r *report) unnumbered(p *world.Peer, spec *api.BGPPeerSpec) {
 	}
 	if spec.Password != "" || spec.PasswordSecret.Name != "" {
 		r.fail("spec.interface", "remove the password, or give the switch an address, and name it in spec.peerAddress",
-			"sessions between link-local addresses cannot be signed: GoBGP (v3.37) finds no key for an address of one link")
+			"sessions between link-local addresses cannot be signed: GoBGP finds no key for an address of one link")
 	}
 	if p.Multihop {
 		r.fail("spec.ebgpMultiHop", "remove it", "whoever is behind spec.interface is on the link, and no hop away")
@@ -171,6 +171,11 @@ func (r *report) timers(p *world.Peer, spec *api.BGPPeerSpec) {
 		r.fail("spec.holdTime", "use at least 3s", "%s is too short (RFC 4271)", p.HoldTime)
 	case p.HoldTime == 0:
 		r.degrade("spec.holdTime", "use at least 3s, or leave it out", "it is 30s: without one a switch that is gone would not be noticed")
+	}
+	if most := (p.HoldTime / 3).Truncate(time.Second); spec.HoldTime != nil && most > 0 && p.KeepaliveTime > most && p.KeepaliveTime <= p.HoldTime {
+		r.degrade("spec.keepaliveTime", "use a third of the hold time, or leave it out",
+			"it is %s: with %s the switch could give the session up for a single message that comes late (RFC 4271 §4.4)", most, p.KeepaliveTime)
+		p.KeepaliveTime = most
 	}
 }
 

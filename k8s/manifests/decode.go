@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,8 +100,8 @@ func (h *head) object() metav1.Object {
 func (d *decoder) object(raw []byte, path string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
-		field, why := typeError(err)
-		d.lose(join(path, field), "no Kubernetes object: %s", why)
+		wrong := typeError(raw, &head{}, err)
+		d.lose(join(path, wrong.Field), "no Kubernetes object: %s", wrong.Why)
 		return
 	}
 	var missing []string
@@ -136,8 +135,9 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 	var k K
 	strict, err := kjson.UnmarshalStrict(raw, &k)
 	if err != nil {
-		field, why := typeError(err)
-		problems = []world.Problem{{Severity: world.Failed, Object: ref, Field: field, Why: why, Remedy: "write it as the API defines it, a number without quotes and a text with"}}
+		wrong := typeError(raw, &k, err)
+		wrong.Severity, wrong.Object = world.Failed, ref
+		problems = []world.Problem{wrong}
 	} else {
 		// A resourceVersion in a file is a leftover of the cluster that it was copied from.
 		any(&k).(metav1.Object).SetResourceVersion("")
@@ -207,43 +207,4 @@ func unknownField(ref world.Ref, err error) world.Problem {
 		p.Why = strings.TrimSpace(strings.TrimSuffix(p.Why, strconv.Quote(p.Field)))
 	}
 	return p
-}
-
-// typeError turns "cannot unmarshal string into Go struct field X.spec.y of type int32" into field and reason.
-func typeError(err error) (field, why string) {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return "", strings.TrimPrefix(err.Error(), "json: ")
-	}
-	found, _, _ := strings.Cut(wrong.Value, " ")
-	return wrong.Field, fmt.Sprintf("%s where %s belongs", shapeName(found), shapeName(shapeOf(wrong.Type)))
-}
-
-// shapeOf tells the JSON shape that a Go type is read from.
-func shapeOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Slice, reflect.Array:
-		return "array"
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "bool"
-	}
-	return "number"
-}
-
-func shapeName(shape string) string {
-	switch shape {
-	case "object":
-		return "a mapping"
-	case "array":
-		return "a list"
-	case "string":
-		return "a text"
-	case "bool":
-		return "a truth value"
-	}
-	return "a number"
 }
