@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,7 +245,7 @@ func TestSpeakerThatCannotStartSaysWhy(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"no AS number":                        func(c *Config) { c.ASN = 0 },
 		`router id "2001:db8::1": must be`:    func(c *Config) { c.RouterID = addr("2001:db8::1") },
-		"address already in use (choose a fr": func(c *Config) { c.ListenPort, c.ListenAddrs = first.port, []netip.Addr{first.addr} },
+		"address already in use (end the oth": func(c *Config) { c.ListenPort, c.ListenAddrs = first.port, []netip.Addr{first.addr} },
 	} {
 		c := good
 		change(&c)
@@ -349,6 +350,15 @@ func TestLookAtEverythingIsPutOffByWhatItTook(t *testing.T) {
 		}
 		if s.note(bgp.Paths{}, false); s.changed(bgp.Desired{}) != nil {
 			t.Error("what is invalid is not told again")
+		}
+	}
+}
+
+// What to do where a port cannot be listened at is named by the fields of the configuration, and fits the reason.
+func TestWhatToDoWithoutThePortIsSaid(t *testing.T) {
+	for want, err := range map[string]error{"CAP_NET_BIND_SERVICE": fmt.Errorf("listen: %w", syscall.EACCES), "end the other program": fmt.Errorf("listen: %w", syscall.EADDRINUSE), "bgp.listen": syscall.EADDRNOTAVAIL} {
+		if got := listenRemedy(err); !strings.Contains(got, want) || !strings.Contains(got, "bgp.port") || !strings.Contains(got, "-1") {
+			t.Errorf("%v: %s", err, got)
 		}
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
@@ -98,6 +100,18 @@ func New(c Config) (*Speaker, error) {
 	return s, nil
 }
 
+// listenRemedy says what to do where the port of the configuration cannot be listened at.
+func listenRemedy(err error) string {
+	const elseDial = "or set bgp.port to another one that switches dial, or to -1 to dial only"
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "give the process CAP_NET_BIND_SERVICE, which ports below 1024 take, " + elseDial
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "end the other program that listens there, such as another BGP speaker, " + elseDial
+	}
+	return "see bgp.listen and bgp.port, " + elseDial
+}
+
 func (s *Speaker) start(c Config) error {
 	ctx := context.Background()
 	global := &api.Global{Asn: c.ASN, RouterId: c.RouterID.String(), ListenPort: -1}
@@ -108,7 +122,7 @@ func (s *Speaker) start(c Config) error {
 		}
 	}
 	if err := s.server.StartBgp(ctx, &api.StartBgpRequest{Global: global}); err != nil {
-		return fmt.Errorf("port %d: %w (choose a free port, or 0 to dial only)", c.ListenPort, err)
+		return fmt.Errorf("port %d: %w (%s)", c.ListenPort, err, listenRemedy(err))
 	}
 	if err := s.installPolicies(ctx, nil); err != nil {
 		return err

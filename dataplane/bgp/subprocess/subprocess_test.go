@@ -228,7 +228,7 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		}
 	})
 	first := <-children
-	if _, err := supervisor.New(o); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "choose a free port") {
+	if _, err := supervisor.New(o); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "set bgp.port") {
 		t.Errorf("a second one at the port: %v", err)
 	}
 	_ = first.Conn().Close() // as the end of the parent does
