@@ -23,7 +23,7 @@ func UTF8(text []byte) ([]byte, error) {
 		return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 	}
 	if len(text)%2 != 0 {
-		return nil, errors.New("it begins as UTF-16 and has an odd number of bytes; save it as UTF-8")
+		return nil, errors.New("it begins as UTF-16 and has an odd number of bytes")
 	}
 	out := make([]byte, 0, len(text)/2)
 	for at := 2; at < len(text); at += 2 {
@@ -41,4 +41,4 @@ func UTF8(text []byte) ([]byte, error) {
 	return out, nil
 }
 
-var errBadUTF16 = errors.New("it begins as UTF-16 and has half of a character; save it as UTF-8")
+var errBadUTF16 = errors.New("it begins as UTF-16 and has half of a character")

@@ -15,7 +15,7 @@ import (
 )
 
 // Parsers read the first document of a text and leave it at that, also where what follows is no document. Who wrote it would miss the rest, and
-// what it defined. So a text with more than one is refused; who reads several cuts them apart first.
+// what it defined. So a text with more than one is refused; who reads several cuts them apart first (Documents).
 
 var lineOfError = regexp.MustCompile(`line (\d+): `)
 
@@ -67,16 +67,6 @@ func single(text []byte) bool {
 		}
 	}
 	return true
-}
-
-// marks tells whether a line is a marker of documents.
-func marks(line []byte) bool {
-	for _, marker := range []string{"---", "..."} {
-		if rest, ok := bytes.CutPrefix(line, []byte(marker)); ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0) {
-			return true
-		}
-	}
-	return false
 }
 
 // object tells whether a text is one value of JSON.

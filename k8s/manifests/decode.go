@@ -47,15 +47,15 @@ func decode(name string, data []byte, like *alike.Table, by rules) content {
 // decodeWithin is decode, of one of several files whose aliases share a budget.
 func decodeWithin(budget *safeyaml.Budget, name string, data []byte, like *alike.Table, by rules) content {
 	d := decoder{file: name, ignored: map[string]bool{}, like: like, rules: by}
-	data, err := safeyaml.UTF8(data)
+	documents, err := safeyaml.Documents(data)
 	if err != nil {
-		return content{broken: &world.Problem{Severity: world.Failed, File: name, Line: 1, Why: err.Error(), Remedy: "until then the file counts as it was"}}
+		return content{broken: &world.Problem{Severity: world.Failed, File: name, Line: 1, Why: err.Error(), Remedy: "save it as UTF-8; until then the file counts as it was"}}
 	}
-	for _, doc := range split(data) {
-		d.doc = &doc
-		raw, err := budget.ToJSON(doc.text)
+	for _, doc := range documents {
+		d.doc = &document{Document: doc}
+		raw, err := budget.ToJSON(doc.Text)
 		if err != nil {
-			line, why := doc.yamlError(err)
+			line, why := d.doc.yamlError(err)
 			return content{broken: &world.Problem{
 				Severity: world.Failed, File: name, Line: line, Why: why, Remedy: "mend the YAML; until then the file counts as it was",
 			}}
@@ -190,8 +190,9 @@ func (d *decoder) fileProblem(s world.Severity, path, remedy, why string, args .
 	})
 }
 
+// join puts a field behind a path.
 func join(path, field string) string {
-	if path == "" || field == "" {
+	if path == "" || field == "" || field[0] == '[' {
 		return path + field
 	}
 	return path + "." + field

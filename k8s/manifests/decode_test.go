@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/safeyaml"
 	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/alike"
 	"fairlead.io/fairlead/k8s/convert"
@@ -97,7 +98,7 @@ func withoutZeros(v any) any {
 func TestLineOfFindsTheField(t *testing.T) {
 	t.Parallel()
 	text := "# comment\nmetadata:\n  annotations:\n    fairlead.io/x: a\n  name: web\nspec:\n  externalIPs:\n  - 1\n  -   2\n  ports:\n  - name: a\n    port: 1\n  - name: b\n    port: 2\ndata:\n  config_bgp.toml: |\n    x\n"
-	d := document{line: 10, text: []byte(text)}
+	d := document{Document: safeyaml.Document{Line: 10, Text: []byte(text)}}
 	for field, want := range map[string]int{
 		"":                                    11,
 		"metadata.name":                       14,
@@ -113,29 +114,6 @@ func TestLineOfFindsTheField(t *testing.T) {
 	} {
 		if got := d.lineOf(field); got != want {
 			t.Errorf("%q is on line %d, want %d", field, got, want)
-		}
-	}
-}
-
-func TestSplitKeepsEveryLineOfEveryDocument(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][]document{
-		"a: 1\n":                      {{line: 1, text: []byte("a: 1\n")}},
-		"---\na: 1\n---\nb: 2":        {{line: 1, text: []byte("\na: 1\n")}, {line: 3, text: []byte("\nb: 2")}},
-		"--- {a: 1}\n...\n# x\n":      {{line: 1, text: []byte(" {a: 1}\n")}},
-		"a: |\n  ---\n  b\n----\n":    {{line: 1, text: []byte("a: |\n  ---\n  b\n----\n")}},
-		"\n# only\n---\n\n---\n# x\n": nil,
-		"---\r\na: 1\r\n---\r\n":      {{line: 1, text: []byte("\r\na: 1\r\n")}},
-	} {
-		got := split([]byte(text))
-		if len(got) != len(want) {
-			t.Errorf("%q: %d documents, want %d", text, len(got), len(want))
-			continue
-		}
-		for i := range got {
-			if got[i].line != want[i].line || string(got[i].text) != string(want[i].text) {
-				t.Errorf("%q: document %d is %d %q, want %d %q", text, i, got[i].line, got[i].text, want[i].line, want[i].text)
-			}
 		}
 	}
 }

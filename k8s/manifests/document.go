@@ -4,9 +4,6 @@ package manifests
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,71 +15,8 @@ import (
 
 // document is one YAML document of a file.
 type document struct {
-	line int // of the file, from 1, at which text begins
-	text []byte
+	safeyaml.Document
 	tree *yamlv3.Node // parsed when the line of a field is first asked for
-}
-
-// split cuts a file at its document markers, "---" and "...". Markers stand at the start of a line, where no value
-// of a manifest can: block scalars are indented.
-func split(data []byte) []document {
-	var out []document
-	start, startLine, line := 0, 1, 0
-	cut := func(end int) {
-		if text := data[start:end]; !blank(text) {
-			out = append(out, objects(text, startLine)...)
-		}
-	}
-	for at := 0; at < len(data); {
-		line++
-		next := len(data)
-		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
-			next = at + i + 1
-		}
-		if isMarker(data[at:next]) {
-			cut(at)
-			// What follows the marker on its line belongs to the new document.
-			start, startLine = at+len("---"), line
-		}
-		at = next
-	}
-	cut(len(data))
-	return out
-}
-
-// objects are the documents of a text without markers: one, but for objects of JSON, which may stand behind each other, as kubectl reads them.
-func objects(text []byte, line int) (out []document) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	for begin := int64(0); ; {
-		var value json.RawMessage
-		switch err := d.Decode(&value); {
-		case errors.Is(err, io.EOF) && len(out) > 0:
-			return out
-		case err != nil || value[0] != '{':
-			return []document{{line: line, text: text}}
-		}
-		end := d.InputOffset()
-		out = append(out, document{line: line, text: text[begin:end]})
-		line += bytes.Count(text[begin:end], []byte("\n"))
-		begin = end
-	}
-}
-
-func isMarker(line []byte) bool {
-	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
-		return false
-	}
-	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
-}
-
-// blank tells whether a document holds nothing but space and comments.
-func blank(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			return false
-		}
-	}
-	return true
 }
 
 var lineInError = regexp.MustCompile(`line (\d+): `)
@@ -92,11 +26,11 @@ func (d *document) yamlError(err error) (line int, why string) {
 	why, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  "), "\n")
 	m := lineInError.FindStringSubmatch(why)
 	if m == nil {
-		return d.line, why
+		return d.Line, why
 	}
 	n, _ := strconv.Atoi(m[1]) // the pattern admits digits only
 	// The parser counts on where it wanted more.
-	return d.line + min(n-1, bytes.Count(d.text, []byte("\n"))), strings.Replace(why, m[0], "", 1)
+	return d.Line + min(n-1, bytes.Count(d.Text, []byte("\n"))), strings.Replace(why, m[0], "", 1)
 }
 
 // lineOf finds the line of the file on which a field stands, or else the nearest thing around it that is there.
@@ -113,14 +47,14 @@ func (d *document) lineOf(field string) int {
 		}
 		best, node, field = key.Line, child, rest
 	}
-	return d.line + max(best, 1) - 1
+	return d.Line + max(best, 1) - 1
 }
 
 // firstLine is the first line that is neither blank nor a comment.
 func (d *document) firstLine() int {
-	line := d.line
-	for text := range bytes.Lines(d.text) {
-		if !blank(text) {
+	line := d.Line
+	for text := range bytes.Lines(d.Text) {
+		if !safeyaml.Blank(text) {
 			break
 		}
 		line++
@@ -132,7 +66,7 @@ func (d *document) firstLine() int {
 func (d *document) root() *yamlv3.Node {
 	if d.tree == nil {
 		d.tree = &yamlv3.Node{}
-		if root := safeyaml.Root(d.text); root != nil {
+		if root := safeyaml.Root(d.Text); root != nil {
 			d.tree = root
 		}
 	}

@@ -3,15 +3,13 @@
 package manifests
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
-
-	kjson "sigs.k8s.io/json"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -50,7 +48,8 @@ func sizeOf(t reflect.Type) string {
 
 // textError is for texts that a type reads by itself, such as times, and of which the decoder does not say where they are.
 func textError(raw []byte, into any, err error) world.Problem {
-	p := world.Problem{Field: culprit(raw, into), Why: strings.TrimPrefix(err.Error(), "json: "), Remedy: "write it as the API defines it"}
+	field, _ := culprit(raw, reflect.TypeOf(into))
+	p := world.Problem{Field: field, Why: strings.TrimPrefix(err.Error(), "json: "), Remedy: "write it as the API defines it"}
 	if text, is := strings.CutPrefix(p.Why, "time: missing unit in duration "); is {
 		p.Why, p.Remedy = text+" has no unit", "write one behind the number, as in 90s or 500ms"
 	} else if text, is := strings.CutPrefix(p.Why, "time: invalid duration "); is {
@@ -59,63 +58,64 @@ func textError(raw []byte, into any, err error) world.Problem {
 	return p
 }
 
-// mostTries bounds how many fields are looked at for the one that cannot be read.
-const mostTries = 500
-
-// culprit finds the field of an object without which it can be read; empty if there is no single one.
-func culprit(raw []byte, into any) string {
-	var tree any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if d.Decode(&tree) != nil {
-		return ""
+// culprit finds the first value in an object that its type cannot read by itself, as a path; not found if there is none. It looks at each value once a
+// level.
+func culprit(raw []byte, t reflect.Type) (path string, found bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	found, tries := "", 0
-	readable := func() bool {
-		text, err := json.Marshal(tree)
-		if tries++; err != nil || tries > mostTries {
-			return false
+	if value, reads := reflect.New(t).Interface().(json.Unmarshaler); reads {
+		return "", value.UnmarshalJSON(raw) != nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		var values map[string]json.RawMessage
+		if json.Unmarshal(raw, &values) != nil {
+			return "", false
 		}
-		return kjson.UnmarshalCaseSensitivePreserveInts(text, reflect.New(reflect.TypeOf(into).Elem()).Interface()) == nil
-	}
-	var look func(at any, path string)
-	look = func(at any, path string) {
-		switch at := at.(type) {
-		case map[string]any:
-			for _, key := range sortedKeys(at) {
-				value := at[key]
-				if delete(at, key); found == "" && scalar(value) && readable() {
-					found = join(path, key)
-				}
-				if at[key] = value; found == "" {
-					look(value, join(path, key))
-				}
-			}
-		case []any:
-			for i, value := range at {
-				look(value, fmt.Sprintf("%s[%d]", path, i))
+		return culpritField(raw, values, t)
+	case reflect.Slice, reflect.Array:
+		var values []json.RawMessage
+		if json.Unmarshal(raw, &values) != nil {
+			return "", false
+		}
+		for i, value := range values {
+			if path, found := culprit(value, t.Elem()); found {
+				return join(fmt.Sprintf("[%d]", i), path), true
 			}
 		}
+	case reflect.Map:
+		var values map[string]json.RawMessage
+		if json.Unmarshal(raw, &values) != nil {
+			return "", false
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if path, found := culprit(values[key], t.Elem()); found {
+				return join("["+key+"]", path), true
+			}
+		}
 	}
-	look(tree, "")
-	return found
+	return "", false
 }
 
-func scalar(v any) bool {
-	switch v.(type) {
-	case map[string]any, []any:
-		return false
+// culpritField looks at the fields of an object.
+func culpritField(raw []byte, values map[string]json.RawMessage, t reflect.Type) (path string, found bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" && f.Anonymous {
+			if path, found = culprit(raw, f.Type); found {
+				return path, true
+			}
+			continue
+		}
+		if value, ok := values[name]; ok {
+			if path, found = culprit(value, f.Type); found {
+				return join(name, path), true
+			}
+		}
 	}
-	return true
-}
-
-func sortedKeys(m map[string]any) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return "", false
 }
 
 // shapeOf tells the JSON shape that a Go type is read from.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"fairlead.io/fairlead/internal/safeyaml"
 )
 
 // How much is read. What is more than this is no set of manifests but something else.
@@ -140,12 +140,16 @@ type reader struct {
 }
 
 func (r *reader) file(name string, data []byte) error {
-	for i, text := range split(data) {
-		at := origin{name, i + 1}
+	documents, err := safeyaml.Documents(data)
+	if err != nil {
+		return origin{name, 1}.problem("", "save it as UTF-8", "%v", err)
+	}
+	for i, document := range documents {
+		at, text := origin{name, i + 1}, document.Text
 		if bytes.Contains(text, []byte("{{")) && templated(text) {
 			return at.problem("", "render it first, such as with `helm template`, and name the folder of the output", "a template, no manifest")
 		}
-		raw, err := yaml.YAMLToJSONStrict(text)
+		raw, err := safeyaml.ToJSON(text)
 		if err != nil {
 			why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
 			return at.problem("", "mend the YAML; lines are counted from the beginning of the document", "%s", why)
@@ -167,35 +171,4 @@ func templated(text []byte) bool {
 		}
 	}
 	return false
-}
-
-// split cuts a file into its documents, but for those with nothing in them. Markers stand at the start of a line, where
-// no value of a manifest can.
-func split(data []byte) (out [][]byte) {
-	var document []byte
-	empty := true
-	cut := func() {
-		if !empty {
-			out = append(out, document)
-		}
-		document, empty = nil, true
-	}
-	for line := range bytes.Lines(data) {
-		bare := bytes.TrimSpace(line)
-		if marker(line) {
-			cut()
-			line, bare = line[3:], bytes.TrimSpace(line[3:])
-		}
-		document = append(document, line...)
-		empty = empty && (len(bare) == 0 || bare[0] == '#')
-	}
-	cut()
-	return out
-}
-
-func marker(line []byte) bool {
-	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
-		return false
-	}
-	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
 }

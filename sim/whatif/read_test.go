@@ -99,20 +99,17 @@ func TestReadTakesTheExamples(t *testing.T) {
 	}
 }
 
-func TestSplitCutsAtMarkersAtTheStartOfALine(t *testing.T) {
-	for text, want := range map[string][]string{
-		"a: 1\n---\nb: 2":      {"a: 1\n", "\nb: 2"},
-		"--- {a: 1}\n...\n# x": {" {a: 1}\n"},
-		"a: |\n  ---\n  b\n":   {"a: |\n  ---\n  b\n"},
-		"\n# only\n---\n":      nil,
-	} {
-		var got []string
-		for _, d := range split([]byte(text)) {
-			got = append(got, string(d))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %q", text, got)
-		}
+// No document of a file is left out in silence: objects of JSON behind each other count, and what else follows one is an error.
+func TestAllDocumentsOfAFileCount(t *testing.T) {
+	const one, two = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}}`, `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "two"}}`
+	var r reader
+	r.cluster, r.seen, r.unused = &Cluster{}, map[ref]origin{}, map[string]int{}
+	if err := r.file("a.json", []byte(one+"\n"+two)); err != nil || r.objects != 2 {
+		t.Errorf("%d objects, %v", r.objects, err)
+	}
+	err := r.file("b.yaml", []byte("{apiVersion: v1, kind: Service, metadata: {name: three}}\n{apiVersion: v1}\n"))
+	if err == nil || !strings.Contains(err.Error(), "another document begins") {
+		t.Errorf("what follows: %v", err)
 	}
 }
 
