@@ -105,6 +105,7 @@ type Announcer struct {
 
 	news      news    // since the speaker was last given something
 	applied   *Routes // what the speaker was last given without an error
+	limited   *Paths  // and its paths without those that are too many for a peer; nil if there were none
 	demoted   bool    // whether it was given that demoted
 	appliedAt time.Duration
 	retryAt   time.Duration // not before, after an error
@@ -266,6 +267,11 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 	if a.applied != nil && demoted == a.demoted && now-a.appliedAt < repeatEvery && !a.repeered(routes) {
 		desired.Touched = a.news.prefixes()
 	}
+	overfull := a.overfull(desired)
+	limited := a.limit(desired, overfull)
+	if limited != nil {
+		desired.Paths = *limited
+	}
 	err := a.Speaker.Apply(ctx, desired)
 	a.metrics.applied.Observe((a.Clock.Now() - now).Seconds())
 	if ctx.Err() != nil {
@@ -279,11 +285,10 @@ func (a *Announcer) apply(ctx context.Context, routes Routes, demoted bool, now 
 		return
 	}
 	a.backoff, a.retryAt = 0, 0
-	a.applied, a.demoted, a.appliedAt = &routes, demoted, now
+	a.applied, a.limited, a.demoted, a.appliedAt = &routes, limited, demoted, now
 	a.pending, a.look = true, 0
 	a.changes++
 	a.keeper.keep(routes, desired.Touched != nil)
-	overfull := a.overfull(desired)
 	if before := a.Status().Overfull; len(overfull) > 0 && !slices.Equal(before, overfull) {
 		a.Logger.Warn("more next hops than a peer is sent: raise its send-max", "prefixes", len(overfull), "first", overfull[0])
 	}
@@ -305,6 +310,22 @@ func (a *Announcer) overfull(d Desired) []netip.Prefix {
 	}), maps.Keys(part.Overfull()))
 	slices.SortFunc(now, netip.Prefix.Compare)
 	return now
+}
+
+// limit gives the paths of what is desired without those that are too many for a peer, where some are overfull; nil if none are.
+func (a *Announcer) limit(d Desired, overfull []netip.Prefix) *Paths {
+	if len(overfull) == 0 {
+		return nil
+	}
+	most := limitsOf(d.Peers)
+	of := func(p netip.Prefix) []Path { return most.of(d.Paths.Of(p)) }
+	var out Paths
+	if d.Touched != nil && a.limited != nil {
+		out = a.limited.With(d.Touched, of)
+	} else {
+		out = d.Paths.rebuilt().With(overfull, of)
+	}
+	return &out
 }
 
 // noteErr shows an error and puts the next attempt off, longer each time. A speaker that is away fails whatever it is asked in a turn: that

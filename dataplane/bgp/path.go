@@ -34,6 +34,17 @@ func (o Origin) String() string {
 	return "origin(" + strconv.Itoa(int(o)) + ")"
 }
 
+// Code is the number of RFC 4271 §5.1.1: the lower, the better.
+func (o Origin) Code() uint8 {
+	switch o {
+	case OriginIGP:
+		return 0
+	case OriginEGP:
+		return 1
+	}
+	return 2
+}
+
 // Community is a community of RFC 1997: the AS in the upper, the value in the lower 16 bits.
 type Community uint32
 
@@ -76,6 +87,8 @@ const (
 	// DemotionMED is added to the MED of every path while its peer is demoted. It is far above any MED in use, so that
 	// every demoted path ranks behind every other one, while demoted paths keep their order among themselves.
 	DemotionMED uint32 = 1_000_000_000
+	// DefaultLocalPref is that of paths that have none of their own.
+	DefaultLocalPref uint32 = 100
 	// DemotedLocalPref is the local preference of every path towards a demoted iBGP peer.
 	DemotedLocalPref uint32 = 1
 	// LowestLocalPref is the lowest preference that a path can have of its own.
@@ -97,6 +110,15 @@ func (p Path) Compare(q Path) int {
 		cmp.Compare(p.Prefix.Bits(), q.Prefix.Bits()),
 		p.NextHop.Compare(q.NextHop),
 		cmp.Compare(p.PathID, q.PathID),
+	)
+}
+
+// Prefer tells, as a negative number, that path a of a prefix is better than path b by what they are announced with (RFC 4271 §9.1.2).
+func Prefer(a, b Path) int {
+	return cmp.Or(
+		cmp.Compare(cmp.Or(b.LocalPref, DefaultLocalPref), cmp.Or(a.LocalPref, DefaultLocalPref)),
+		cmp.Compare(a.Origin.Code(), b.Origin.Code()),
+		cmp.Compare(a.MED, b.MED),
 	)
 }
 

@@ -36,13 +36,22 @@ func assignPathIDs(list, paths []Path, hash func(netip.Addr) uint32) []Path {
 			clear(taken)
 		}
 		id := hash(out[i].NextHop) ^ out[i].audience()
-		for id == 0 || taken[id] {
-			id++
+		for id = rankedID(id, out[i].Withheld); id == 0 || taken[id]; {
+			id = rankedID(id+1, out[i].Withheld)
 		}
 		taken[id] = true
 		out[i].PathID = id
 	}
 	return out
+}
+
+// rankedID puts the identifiers of paths that some peers are not sent behind those of all others: of equally good paths a speaker takes the
+// one of the lowest for the best, and the best is all that a peer without ADD-PATH is sent.
+func rankedID(id uint32, withheld bool) uint32 {
+	if withheld {
+		return id | 1<<31
+	}
+	return id &^ (1 << 31)
 }
 
 func hashNextHop(a netip.Addr) uint32 {

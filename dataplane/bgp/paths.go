@@ -167,6 +167,15 @@ func (p Paths) With(touched []netip.Prefix, of func(netip.Prefix) []Path) Paths 
 	return p
 }
 
+// rebuilt gives the same paths, of which another goroutine may make others.
+func (p Paths) rebuilt() Paths {
+	out := Paths{known: p.known}
+	for d := range p.destinations() {
+		out.put(d)
+	}
+	return out
+}
+
 // at gives what there is of a prefix; nil for nothing.
 func (p Paths) at(prefix netip.Prefix) *destination {
 	if p.byPrefix == nil {

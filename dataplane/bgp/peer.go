@@ -171,15 +171,19 @@ func (p Peer) Unnumbered() bool {
 	return p.Address.Is6() && p.Address.IsLinkLocalUnicast() && p.Address.Zone() != ""
 }
 
+// AddPath says whether p is to be sent several paths of a prefix, where it takes them (RFC 7911). p is normal.
+func (p Peer) AddPath() bool { return p.SendMax > 1 }
+
 // IBGP says whether p is of the speaker's own AS.
 func (p Peer) IBGP() bool { return p.LocalASN == p.RemoteASN }
 
 // Equal says whether p and q are the same in every respect.
 func (p Peer) Equal(q Peer) bool {
-	return p.sameOnWire(q) && p.Name == q.Name && p.Demoted == q.Demoted
+	return p.sameOnWire(q) && p.Name == q.Name && p.Demoted == q.Demoted && p.SendMax == q.SendMax
 }
 
-// sameOnWire says whether two normal peers differ in name and demotion at most.
+// sameOnWire says whether two normal peers differ at most in name, demotion and how many of several paths they are sent, which is up to
+// the paths: see limits.
 func (p Peer) sameOnWire(q Peer) bool {
 	return p.sameSession(q) && p.ConnectRetry == q.ConnectRetry
 }
@@ -201,7 +205,7 @@ type comparablePeer struct {
 	remoteASN, asn     uint32
 	passive            bool
 	multihop, hops     uint8
-	sendMax            uint8
+	addPath            bool
 	hold, alive, retry time.Duration
 	restart            GracefulRestart
 	password           Secret
@@ -209,7 +213,7 @@ type comparablePeer struct {
 
 func (p Peer) comparable() comparablePeer {
 	return comparablePeer{
-		p.Address, p.LocalAddress, p.Port, p.RemoteASN, p.LocalASN, p.Passive, p.EBGPMultihop, p.TTLSecurity, p.SendMax,
+		p.Address, p.LocalAddress, p.Port, p.RemoteASN, p.LocalASN, p.Passive, p.EBGPMultihop, p.TTLSecurity, p.AddPath(),
 		p.HoldTime, p.Keepalive, p.ConnectRetry, p.Restart, p.Password,
 	}
 }

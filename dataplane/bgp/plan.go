@@ -50,7 +50,8 @@ type Step struct {
 //
 //   - who is to be demoted is so before anything else, so that no new path is seen at full rank; who is to be no longer
 //     is so last, after stale paths are gone;
-//   - paths come before others go, and fresh ones before those that replace another under its identifier;
+//   - paths come before others go, and fresh ones before those that replace another under its identifier; but where a peer would have more
+//     of a prefix than it is to be sent, some go first, and some come last;
 //   - peers come once the whole table is loaded, since a switch drops what a returning speaker does not announce at
 //     once, and go last; a peer that changed is the only one whose session is touched, and only if it must.
 //
@@ -80,7 +81,7 @@ func Plan(asn uint32, desired Desired, observed Observed) ([]Step, error) {
 	if !slices.Equal(demoted, slices.SortedFunc(slices.Values(observed.Demoted), netip.Addr.Compare)) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: demoted})
 	}
-	steps = planPaths(steps, normal.Paths, observed.Paths)
+	steps = planPaths(steps, normal.Paths, observed.Paths, limitsOf(normal.Peers))
 	steps = append(steps, planPeers(normal.Peers, observed.Peers)...)
 	if !slices.Equal(final, demoted) {
 		steps = append(steps, Step{Action: SetDemoted, Demoted: final})
@@ -104,18 +105,18 @@ func indexPeer(peers []Peer, a netip.Addr) int {
 }
 
 // planPaths appends the steps that paths need.
-func planPaths(steps []Step, desired Paths, observed []Path) []Step {
+func planPaths(steps []Step, desired Paths, observed []Path, most limits) []Step {
 	have := make(map[pathKey]Path, len(observed))
 	for _, p := range observed {
 		have[p.key()] = p
 	}
-	var replaced, gone []Step
+	var fresh, replaced, gone []Step
 	for p := range desired.All() {
 		old, ok := have[p.key()]
 		delete(have, p.key())
 		switch {
 		case !ok:
-			steps = append(steps, Step{Action: AddPath, Path: p})
+			fresh = append(fresh, Step{Action: AddPath, Path: p})
 		case !old.Equal(p):
 			replaced = append(replaced, Step{Action: AddPath, Path: p})
 		}
@@ -124,7 +125,11 @@ func planPaths(steps []Step, desired Paths, observed []Path) []Step {
 		gone = append(gone, Step{Action: RemovePath, Path: p})
 	}
 	slices.SortFunc(gone, func(a, b Step) int { return a.Path.Compare(b.Path) })
-	return append(append(steps, replaced...), gone...)
+	x := most.exchange(fresh, gone, observed)
+	for _, some := range [][]Step{x.firstGo, x.firstCome, replaced, x.lastGo, x.lastCome} {
+		steps = append(steps, some...)
+	}
+	return steps
 }
 
 func planPeers(desired, observed []Peer) []Step {

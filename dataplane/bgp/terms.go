@@ -33,6 +33,11 @@ func (p Path) To(peer string) (Path, bool) {
 	return p, true
 }
 
+// termsOf are the attributes of a path as terms of a peer.
+func termsOf(peer string, p Path) Terms {
+	return Terms{Peer: peer, MED: p.MED, LocalPref: p.LocalPref, Communities: p.Communities, LargeCommunities: p.LargeCommunities}
+}
+
 // under is a path as it is announced under these terms.
 func (t Terms) under(p Path) Path {
 	p.MED, p.LocalPref, p.Communities, p.LargeCommunities = t.MED, t.LocalPref, t.Communities, t.LargeCommunities

@@ -139,6 +139,78 @@ func comesBackAlone(t *testing.T, self self) {
 	}
 }
 
+// A peer that is to be sent two of three paths is sent two, the same ones from each member, at any time: when the session opens, when attributes
+// change, when nodes go and come. When the Service has gone it has nothing, and only then is that told.
+func TestNoPeerIsSentMoreThanItsLimit(t *testing.T) {
+	parallel(t)
+	selves := []self{newSelf(t, 1), newSelf(t, 2)}
+	bird := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{selves[0].neighbor(), selves[1].neighbor()}})
+	var members []*member
+	var announcers []*bgp.Announcer
+	for i, self := range selves {
+		m := &member{self: self, changed: make(chan struct{}, 1)}
+		m.set(limitedRoutes(1, self.peer(bird), 7, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
+		defer m.hear(1)()
+		a, stop := m.run(t, t.TempDir(), bgp.Rules{})
+		defer stop()
+		members, announcers = append(members, m), append(announcers, a)
+		bird.WaitEstablished(selves[i].name())
+	}
+	watched := bird.Watch(prefix(vip))
+	for index, c := range []struct {
+		community bgp.Community
+		hops      []string
+	}{
+		{7, []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
+		{8, []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
+		{9, []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
+		{9, []string{"192.0.2.2", "192.0.2.3", "192.0.2.4"}},
+		{9, []string{"192.0.2.5", "192.0.2.6", "192.0.2.7"}},
+		{9, []string{"192.0.2.7"}},
+		{9, nil},
+	} {
+		revision := uint64(index + 2)
+		for i, m := range members {
+			m.commit.Store(revision)
+			m.set(limitedRoutes(revision, selves[i].peer(bird), c.community, c.hops...))
+		}
+		if len(c.hops) == 0 {
+			if n, total := birdtest.Gaps(watched()); n > 0 {
+				t.Errorf("%d gaps, %s in all", n, total)
+			}
+		}
+		for _, a := range announcers {
+			testkit.Until(t, fmt.Sprint("the report of ", revision), func() bool { return a.Status().Withdrawn.Index == revision })
+		}
+		told := map[string][]string{}
+		for _, r := range bird.Routes() {
+			told[r.Protocol] = append(told[r.Protocol], fmt.Sprint(r.NextHop, r.Community))
+			if !slices.Contains(c.hops, r.NextHop.String()) || r.Community != fmt.Sprintf("(0,%d)", c.community) {
+				t.Errorf("after %v the switch has %+v", c, r)
+			}
+		}
+		one, two := told["s1"], told["s2"]
+		slices.Sort(one)
+		slices.Sort(two)
+		if len(one) != min(2, len(c.hops)) || !slices.Equal(one, two) {
+			t.Errorf("of %v the switch was told %v and %v", c, one, two)
+		}
+	}
+}
+
+func limitedRoutes(index uint64, peer bgp.Peer, community bgp.Community, hops ...string) bgp.Routes {
+	peer.SendMax = 2
+	r := bgp.Routes{Revision: bgp.Revision{Epoch: 1, Index: index}, Peers: []bgp.Peer{peer}}
+	var paths []bgp.Path
+	for _, hop := range hops {
+		p := path(vip, hop)
+		p.Communities = []bgp.Community{community}
+		paths = append(paths, p)
+	}
+	r.Paths = bgp.NewPaths(paths...)
+	return r
+}
+
 func routes(index uint64, peer bgp.Peer, n int, hop string) bgp.Routes {
 	r := bgp.Routes{Revision: bgp.Revision{Epoch: 1, Index: index}, Peers: []bgp.Peer{peer}}
 	for i := range n {

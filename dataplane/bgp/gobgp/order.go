@@ -43,6 +43,8 @@ type round struct {
 	// best are the prefixes whose best path they change, which peers without ADD-PATH are told; false where some are not sent some path
 	// of it, so that it may be another one for them.
 	best map[netip.Prefix]bool
+	// due is what peers are to be told, after it, of the prefixes that it changes.
+	due map[netip.Prefix]bgp.Due
 }
 
 // inRounds divides the steps of a plan into rounds, in each of which the best path of a prefix changes once at most: paths that come, the
@@ -71,6 +73,7 @@ func inRounds(steps []bgp.Step, observed []bgp.Path) []round {
 			slices.SortStableFunc(r.steps, func(a, b bgp.Step) int { return preference(b.Path, a.Path) })
 		}
 		r.best = there.take(r.steps)
+		r.due = there.due(r.steps)
 	}
 	return rounds
 }
@@ -120,6 +123,17 @@ func (t table) take(steps []bgp.Step) map[netip.Prefix]bool {
 	return changed
 }
 
+// due is what peers are to be told of the prefixes that steps are about.
+func (t table) due(steps []bgp.Step) map[netip.Prefix]bgp.Due {
+	out := map[netip.Prefix]bgp.Due{}
+	for _, step := range steps {
+		if _, done := out[step.Path.Prefix]; !done && step.Path.Prefix.IsValid() {
+			out[step.Path.Prefix] = bgp.DueOf(maps.Values(t[step.Path.Prefix]))
+		}
+	}
+	return out
+}
+
 // best returns the best path of a prefix, and whether some peers are not sent some of them.
 func (t table) best(of netip.Prefix) (best *bgp.Path, partly bool) {
 	for _, p := range t[of] {
@@ -157,21 +171,7 @@ func (t table) kindOf(step bgp.Step) int {
 
 // preference tells, as a negative number, that GoBGP prefers path a of a prefix to path b (RFC 4271 §9.1.2). Where all else is equal it
 // prefers the one that it has had longer; we say that that is the one of the lower identifier, so that all speakers prefer the same one.
-func preference(a, b bgp.Path) int {
-	return cmp.Or(
-		cmp.Compare(localPref(b), localPref(a)),
-		cmp.Compare(originCode(a.Origin), originCode(b.Origin)),
-		cmp.Compare(a.MED, b.MED),
-		cmp.Compare(a.PathID, b.PathID),
-	)
-}
-
-func localPref(p bgp.Path) uint32 {
-	if p.LocalPref == 0 {
-		return defaultLocalPref
-	}
-	return p.LocalPref
-}
+func preference(a, b bgp.Path) int { return cmp.Or(bgp.Prefer(a, b), cmp.Compare(a.PathID, b.PathID)) }
 
 // expect waits until the steps of a round may be put into the queues, and notes that they are about to be. The caller calls done when they
 // are; no session opens until then. Errors: GoBGP's; ctx.Err().
@@ -309,6 +309,9 @@ func (q *queue) mixes(r round, all []bgp.Family) bool {
 func (q *queue) putAll(r round, all []bgp.Family, now time.Time) {
 	if r.kind == demotes {
 		return // who is sent all paths again is known later
+	}
+	for p, d := range r.due {
+		q.rib.Expect(p, d)
 	}
 	alone := !q.meets(r, all)
 	for _, step := range r.steps {

@@ -63,7 +63,7 @@ func encodePath(p bgp.Path, asn uint32) (*apiutil.Path, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode path %s: %w", p, err)
 	}
-	attrs := []wire.PathAttributeInterface{wire.NewPathAttributeOrigin(originCode(p.Origin)), hop}
+	attrs := []wire.PathAttributeInterface{wire.NewPathAttributeOrigin(p.Origin.Code()), hop}
 	if p.MED != 0 { // nearly none have one, and the export policy says 0 for the others
 		attrs = append(attrs, wire.NewPathAttributeMultiExitDisc(p.MED))
 	}
@@ -98,16 +98,6 @@ func encodeNextHop(p bgp.Path, nlri wire.NLRI) (wire.PathAttributeInterface, err
 		return wire.NewPathAttributeNextHop(p.NextHop)
 	}
 	return wire.NewPathAttributeMpReachNLRI(wire.RF_IPv6_UC, []wire.PathNLRI{{NLRI: nlri}}, p.NextHop)
-}
-
-func originCode(o bgp.Origin) uint8 {
-	switch o {
-	case bgp.OriginIGP:
-		return wire.BGP_ORIGIN_ATTR_TYPE_IGP
-	case bgp.OriginEGP:
-		return wire.BGP_ORIGIN_ATTR_TYPE_EGP
-	}
-	return wire.BGP_ORIGIN_ATTR_TYPE_INCOMPLETE
 }
 
 func originOf(code uint8) bgp.Origin {

@@ -5,6 +5,7 @@ package gobgp
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func encodePeer(p bgp.Peer) *api.Peer {
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
 			Config:            &api.AfiSafiConfig{Family: apiFamily(f), Enabled: true},
-			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{SendMax: sendMax(p.SendMax)}},
+			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{SendMax: sendMax(p)}},
 			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: r.Mode != bgp.RestartNone}},
 			LongLivedGracefulRestart: &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{
 				Enabled: r.Mode == bgp.RestartLongLived, RestartTime: uint32(seconds(r.StaleTime)),
@@ -60,12 +61,13 @@ func encodePeer(p bgp.Peer) *api.Peer {
 	return out
 }
 
-// sendMax is what GoBGP is told. With 1 it would offer ADD-PATH, and then send all that there is when a session opens, so it is told none.
-func sendMax(paths uint8) uint32 {
-	if paths == 1 {
-		return 0
+// sendMax is what GoBGP is told: as many as it can count, or no ADD-PATH. It loses count of what it sent where there are more paths than
+// that, and sends all that there are when a session opens; so a limit of paths is kept by who says what paths there are.
+func sendMax(p bgp.Peer) uint32 {
+	if p.AddPath() {
+		return math.MaxUint8
 	}
-	return uint32(paths)
+	return 0
 }
 
 // leastTTL is what is left of the TTL of a packet that took so many hops at most; each was sent with 255.
@@ -94,7 +96,7 @@ func localAddressOf(description string) netip.Addr {
 	return a
 }
 
-// decodePeer reads back what encodePeer made.
+// decodePeer reads back what encodePeer made. Of the limit of paths it knows whether there may be several.
 func decodePeer(p *api.Peer) (bgp.Peer, error) {
 	c, t, g := p.GetConf(), p.GetTimers().GetConfig(), p.GetGracefulRestart()
 	address, err := netip.ParseAddr(c.GetNeighborAddress())

@@ -235,7 +235,7 @@ func attributesOf(t bgp.Terms) *api.Actions {
 		Med:            &api.MedAction{Type: api.MedAction_TYPE_REPLACE, Value: int64(t.MED)},
 		Community:      &api.CommunityAction{Type: api.CommunityAction_TYPE_REMOVE, Communities: []string{"^.*$"}},
 		LargeCommunity: &api.CommunityAction{Type: api.CommunityAction_TYPE_REMOVE, Communities: []string{"^.*$"}},
-		LocalPref:      &api.LocalPrefAction{Value: defaultLocalPref},
+		LocalPref:      &api.LocalPrefAction{Value: bgp.DefaultLocalPref},
 	}
 	if t.LocalPref != 0 {
 		a.LocalPref.Value = t.LocalPref
@@ -254,6 +254,3 @@ func attributesOf(t bgp.Terms) *api.Actions {
 	}
 	return a
 }
-
-// defaultLocalPref is GoBGP's, for paths that have none of their own.
-const defaultLocalPref = 100

@@ -27,6 +27,8 @@ type queue struct {
 	mixed   bool                 // two changes of one prefix may have been written in the wrong order: see order.go
 	slow    bool                 // it held up a round for too long, and has not been empty since
 	quiet   patience             // since something was last put in or written
+	rib     *bgp.AdjRIBOut       // what was written
+	wrong   patience             // since all counts as written, and the peer was told something else than it is to have
 }
 
 // tables are whole tables on their way to a peer. What GoBGP writes meanwhile may be of one or a change of its own, so that they are
@@ -41,7 +43,7 @@ type tables struct {
 const still = 500 * time.Millisecond
 
 func newQueue(now time.Time) *queue {
-	q := &queue{certain: map[netip.Prefix]int{}, likely: map[netip.Prefix]int{}}
+	q := &queue{certain: map[netip.Prefix]int{}, likely: map[netip.Prefix]int{}, rib: bgp.NewAdjRIBOut(), wrong: newPatience(now)}
 	q.putTable(now)
 	return q
 }
@@ -65,17 +67,27 @@ func (q *queue) putTable(now time.Time) {
 	q.quiet = newPatience(now)
 }
 
-// wrote notes that GoBGP has written an UPDATE about prefixes; one for each change of them.
-func (q *queue) wrote(prefixes []netip.Prefix, now time.Time) {
+// wrote notes that GoBGP has written an UPDATE.
+func (q *queue) wrote(u update, now time.Time) {
 	q.quiet = newPatience(now)
+	for _, n := range u.withdrawn { // first, as the peer does (RFC 4271 §9)
+		q.rib.Withdrawn(n.prefix, n.id)
+		q.counts(n.prefix)
+	}
+	for _, n := range u.announced {
+		q.rib.Announced(n.prefix, n.id, u.nextHop)
+		q.counts(n.prefix)
+	}
+}
+
+// counts notes that one change of a prefix has been written.
+func (q *queue) counts(p netip.Prefix) {
 	if q.table.sent > 0 {
 		return
 	}
-	for _, p := range prefixes {
-		for _, from := range []map[netip.Prefix]int{q.certain, q.likely} {
-			if from[p]--; from[p] <= 0 {
-				delete(from, p)
-			}
+	for _, from := range []map[netip.Prefix]int{q.certain, q.likely} {
+		if from[p]--; from[p] <= 0 {
+			delete(from, p)
 		}
 	}
 }
@@ -107,73 +119,6 @@ func (q *queue) holds(p netip.Prefix) bool {
 	return q.table.sent > 0 || q.certain[p] > 0 || q.likely[p] > 0
 }
 
-// sentUpdate is what GoBGP says when it has written an UPDATE.
-const sentUpdate = "sent update"
-
-// prefixesOfUpdate lists what an UPDATE that GoBGP tells of is about.
-func prefixesOfUpdate(about attributes) []netip.Prefix {
-	var out []netip.Prefix
-	add := func(list []wire.PathNLRI) {
-		for _, n := range list {
-			if p, ok := n.NLRI.(*wire.IPAddrPrefix); ok {
-				out = append(out, p.Prefix)
-			}
-		}
-	}
-	for _, key := range []string{"nlri", "withdrawals"} {
-		list, _ := about[key].Any().([]wire.PathNLRI)
-		add(list)
-	}
-	attrs, _ := about["attributes"].Any().([]wire.PathAttributeInterface)
-	for _, a := range attrs {
-		switch a := a.(type) {
-		case *wire.PathAttributeMpReachNLRI:
-			add(a.Value)
-		case *wire.PathAttributeMpUnreachNLRI:
-			add(a.Value)
-		}
-	}
-	return out
-}
-
-// endOfRIB tells of which family an UPDATE that GoBGP tells of is End-of-RIB, if it is (RFC 4724 §2).
-func endOfRIB(about attributes) (of bgp.Family, ok bool) {
-	for _, key := range []string{"nlri", "withdrawals"} {
-		if list, _ := about[key].Any().([]wire.PathNLRI); len(list) > 0 {
-			return 0, false
-		}
-	}
-	switch attrs, _ := about["attributes"].Any().([]wire.PathAttributeInterface); len(attrs) {
-	case 0:
-		return bgp.IPv4, true
-	case 1:
-		if gone, ok := attrs[0].(*wire.PathAttributeMpUnreachNLRI); ok && len(gone.Value) == 0 {
-			return familyOf(wire.NewFamily(gone.AFI, gone.SAFI))
-		}
-	}
-	return 0, false
-}
-
-// onWritten learns what GoBGP has written to a peer.
-func (s *Speaker) onWritten(about attributes) {
-	a, err := netip.ParseAddr(about["Key"].String())
-	if err != nil {
-		return
-	}
-	prefixes := prefixesOfUpdate(about)
-	family, ends := endOfRIB(about)
-	a = s.zoned(a)
-	s.sessionsMu.Lock()
-	defer s.sessionsMu.Unlock()
-	switch q := s.queues[a]; {
-	case q == nil:
-	case ends:
-		q.wroteEnd(family, time.Now())
-	default:
-		q.wrote(prefixes, time.Now())
-	}
-}
-
 // Written says whether all that was applied has been written to the open sessions. Ask again after some milliseconds
 // if it has not. A peer without a session has nothing to be written: it gets the whole table when it returns.
 //
@@ -194,8 +139,8 @@ func (s *Speaker) Written(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("list peers: %w", err)
 	}
-	if !s.allWritten(peers) {
-		return false, nil
+	if wrong, all := s.allWritten(peers); !all {
+		return false, s.correct(ctx, wrong)
 	}
 	return s.unmix(ctx)
 }
@@ -218,27 +163,60 @@ func (s *Speaker) everythingAgain(now time.Time) {
 	}
 }
 
-// allWritten tells whether nothing is left to be written to any open session.
-func (s *Speaker) allWritten(peers map[netip.Addr]*api.Peer) bool {
+// allWritten tells whether nothing is left to be written to any open session, and which have been wrong for too long.
+func (s *Speaker) allWritten(peers map[netip.Addr]*api.Peer) (wrong []netip.Addr, all bool) {
 	s.sessionsMu.Lock()
 	defer s.sessionsMu.Unlock()
+	all = true
 	for a, p := range peers {
 		if p.GetState().GetSessionState() != api.PeerState_SESSION_STATE_ESTABLISHED {
 			continue
 		}
-		if session := s.sessions[a]; session == nil || !session.written(p, time.Now()) {
-			return false // opened this moment, or not done yet
+		switch session := s.sessions[a]; {
+		case session == nil: // opened this moment
+			all = false
+		case !session.written(p, time.Now()):
+			all = false
+			if session.wrong.look(time.Now()) > wrongAtMost && time.Since(s.healed[a]) >= healEvery {
+				wrong = append(wrong, a)
+			}
 		}
 	}
-	return true
+	return wrong, all
 }
 
-// written tells whether all that was applied has been written to the session.
+// written tells whether all that was applied has been written to the session, as it is to be.
 func (n *session) written(p *api.Peer, now time.Time) bool {
 	if synchronising(p) {
 		return false
 	}
-	return n.empty(now, negotiated(p), ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
+	with := negotiated(p)
+	if !n.empty(now, with, ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime())) {
+		n.wrong = newPatience(now)
+		return false
+	}
+	told := bgp.Told{AddPath: with.AddPath, Sent: with.Families, OwnHop: n.tuple.remote.Addr().IsLinkLocalUnicast()}
+	if len(n.rib.Wrong(told)) > 0 {
+		return false
+	}
+	n.wrong = newPatience(now)
+	return true
+}
+
+// wrongAtMost is how long a session may seem to have been told something else than is due. What GoBGP says that it has written may be on
+// its way here still.
+const wrongAtMost = 5 * time.Second
+
+// correct restarts sessions in which GoBGP has written something else than it was told to, for whatever reason: a new one begins with
+// nothing, and the switch drops what it lacks.
+func (s *Speaker) correct(ctx context.Context, wrong []netip.Addr) error {
+	for _, a := range wrong {
+		if err := s.renewSession(ctx, a, "the switch was not told what it was to be told"); err != nil {
+			return err
+		}
+		s.residue.Doubt(a)
+	}
+	return nil
 }
 
 // capabilities are what a session agreed on.

@@ -70,7 +70,7 @@ func (w *writer) tell(q *queue, now time.Time) {
 	if m := w.told[0]; m.ends != 0 {
 		q.wroteEnd(m.ends, now)
 	} else {
-		q.wrote([]netip.Prefix{m.path.prefix}, now)
+		q.wrote(update{announced: []numbered{{m.path.prefix, m.path.id}}, nextHop: addr(hop1)}, now)
 	}
 	w.told = w.told[1:]
 }
@@ -143,7 +143,9 @@ func TestQueueThatDoesNotMoveIsEmptyInTheEnd(t *testing.T) {
 	unsure := capabilities{Families: sure.Families}
 	const hold = 90 * time.Second
 	now := time.Now()
-	list := func(of string) []netip.Prefix { return []netip.Prefix{prefix(of)} }
+	about := func(of string) update {
+		return update{announced: []numbered{{prefix: prefix(of)}}, nextHop: addr(hop1)}
+	}
 	ended := func(q *queue) { q.wroteEnd(bgp.IPv4, now); q.wroteEnd(bgp.IPv6, now) }
 	for name, c := range map[string]struct {
 		with  capabilities
@@ -158,7 +160,7 @@ func TestQueueThatDoesNotMoveIsEmptyInTheEnd(t *testing.T) {
 		"a change":                          {sure, func(q *queue) { ended(q); q.empty(now, sure, hold); q.put(prefix(vip), true, now) }, hold + 1},
 		"a change that may be none":         {sure, func(q *queue) { ended(q); q.empty(now, sure, hold); q.put(prefix(vip), false, now) }, still},
 		"a change behind a table":           {sure, func(q *queue) { q.put(prefix(vip), false, now); ended(q) }, still},
-		"a change behind its table's":       {sure, func(q *queue) { q.put(prefix(vip), false, now); q.wrote(list(vip), now); ended(q) }, still},
+		"a change behind its table's":       {sure, func(q *queue) { q.put(prefix(vip), false, now); q.wrote(about(vip), now); ended(q) }, still},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newQueue(now)
@@ -231,5 +233,39 @@ func TestAgreedFamilies(t *testing.T) {
 		if got := negotiated(peers[peer.Address]).Families; !slices.Equal(got, families) {
 			t.Errorf("families are %v, want %v", got, families)
 		}
+	}
+}
+
+// Where GoBGP writes something else than it was told to, here an announcement where a path goes, that counts as written no sooner than the
+// switch has lost it for sure, which takes a new session.
+func TestWhatGoBGPWritesInsteadIsNotWritten(t *testing.T) {
+	parallel(t)
+	for _, most := range []uint8{0, 1} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			sw, s, d := withSwitch(t, most)
+			tell := s.logger.written
+			s.logger.written = func(about attributes) {
+				if gone, _ := about["withdrawals"].Any().([]wire.PathNLRI); len(gone) > 0 {
+					hop, err := wire.NewPathAttributeNextHop(addr(hop1))
+					if err != nil {
+						t.Error(err)
+					}
+					about["nlri"], about["withdrawals"] = about["withdrawals"], slog.AnyValue([]wire.PathNLRI(nil))
+					about["attributes"] = slog.AnyValue([]wire.PathAttributeInterface{hop})
+				}
+				tell(about)
+			}
+			d.Paths = bgp.NewPaths(path(vip, hop1), path("203.0.113.11/32", hop1))
+			apply(t, s, d)
+			waitRIB(t, sw, merged([]bgp.Desired{d}))
+			since := sw.Peers()[0].Since
+			d.Paths = bgp.NewPaths(path(vip, hop1))
+			apply(t, s, d)
+			if now := sw.Peers()[0].Since; now.Equal(since) {
+				t.Error("the session was not restarted")
+			}
+			waitRIB(t, sw, merged([]bgp.Desired{d}))
+		})
 	}
 }

@@ -130,7 +130,7 @@ func (n *session) export(prefix netip.Prefix) map[uint32]message.Attributes {
 
 // attributes are those of a path towards the switch, with what demotion changes.
 func (n *session) attributes(p bgp.Path) message.Attributes {
-	a := message.Attributes{NextHop: p.NextHop, Origin: origin(p.Origin), MED: p.MED}
+	a := message.Attributes{NextHop: p.NextHop, Origin: p.Origin.Code(), MED: p.MED}
 	demoted := slices.Contains(n.p.s.demoted, n.peer.Address)
 	if demoted {
 		a.MED += bgp.DemotionMED
@@ -152,17 +152,6 @@ func (n *session) attributes(p bgp.Path) message.Attributes {
 		a.LargeCommunities = append(a.LargeCommunities, [3]uint32{c.Global, c.Local1, c.Local2})
 	}
 	return a
-}
-
-// origin is an origin as BGP numbers it.
-func origin(o bgp.Origin) uint8 {
-	switch o {
-	case bgp.OriginIGP:
-		return 0
-	case bgp.OriginEGP:
-		return 1
-	}
-	return 2
 }
 
 func equal(a, b message.Attributes) bool {
