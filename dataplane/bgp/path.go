@@ -128,7 +128,7 @@ func (p Path) Equal(q Path) bool {
 	return p.Prefix == q.Prefix && p.NextHop == q.NextHop && p.Origin == q.Origin && p.MED == q.MED &&
 		p.LocalPref == q.LocalPref && p.PathID == q.PathID && p.Weight == q.Weight &&
 		slices.Equal(p.Communities, q.Communities) && slices.Equal(p.LargeCommunities, q.LargeCommunities) && p.Withheld == q.Withheld &&
-		slices.EqualFunc(p.Terms, q.Terms, Terms.equal)
+		slices.EqualFunc(p.Terms, q.Terms, Terms.Equal)
 }
 
 // Normal returns p with communities sorted and without duplicates, so that equal paths give equal bytes on the wire.

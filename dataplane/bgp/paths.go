@@ -121,7 +121,7 @@ func (a *attributes) plain() bool { return a.equal(attributes{}) }
 func (a *attributes) equal(b attributes) bool {
 	return a.origin == b.origin && a.withheld == b.withheld && a.med == b.med && a.localPref == b.localPref &&
 		slices.Equal(a.communities, b.communities) && slices.Equal(a.largeCommunities, b.largeCommunities) &&
-		slices.EqualFunc(a.terms, b.terms, Terms.equal)
+		slices.EqualFunc(a.terms, b.terms, Terms.Equal)
 }
 
 func (w way) path(prefix netip.Prefix) Path {

@@ -45,7 +45,8 @@ func (t Terms) under(p Path) Path {
 	return p
 }
 
-func (t Terms) equal(u Terms) bool {
+// Equal says whether t and u are the same terms of the same peer.
+func (t Terms) Equal(u Terms) bool {
 	return t.Peer == u.Peer && t.MED == u.MED && t.LocalPref == u.LocalPref &&
 		slices.Equal(t.Communities, u.Communities) && slices.Equal(t.LargeCommunities, u.LargeCommunities)
 }

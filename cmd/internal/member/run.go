@@ -72,6 +72,7 @@ func (m *Member) Run(ctx context.Context) error {
 		part("routes", m.routes.follow)
 		part("announcer", m.announcer.Run)
 		part("passwords", m.passwords.Run)
+		part("own passwords", func(ctx context.Context) error { return m.routes.followOwnPasswords(ctx, ownPasswordsEvery) })
 	}
 	err := m.belonging.learn(group.Wait())
 	m.leave(context.WithoutCancel(ctx), err)

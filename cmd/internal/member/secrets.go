@@ -3,8 +3,10 @@
 package member
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cmd/internal/config"
@@ -40,6 +42,40 @@ func namedElsewhere(state *fsm.State, worlds func() []world.World) (names []stri
 		}
 	}
 	return names
+}
+
+// ownPasswordsEvery is how often passwords in objects and in config_bgp.toml are looked at anew.
+const ownPasswordsEvery = 5 * time.Second
+
+// followOwnPasswords has peers derived anew whenever a password of one is another, until ctx ends: the record has what it is called alone, so
+// that nothing else tells of a password that stands in an object or in config_bgp.toml.
+func (r *routes) followOwnPasswords(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if r.outdated() {
+				r.again()
+			}
+		}
+	}
+}
+
+// outdated tells whether a peer would be derived with another password than it was.
+func (r *routes) outdated() bool {
+	view := r.state.Read()
+	peers, _ := derive.Peers(view, r.secrets)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if view.Aside(r.self) {
+		return false
+	}
+	return slices.ContainsFunc(peers, func(p bgp.Peer) bool {
+		return slices.ContainsFunc(r.derived.Peers, func(q bgp.Peer) bool { return p.Name == q.Name && p.Password != q.Password })
+	}) || len(peers) != len(r.derived.Peers)
 }
 
 // passwordInObject finds the password in a BGPPeer. Where several have the peer's name it is in the one that the record has the peer from:

@@ -3,12 +3,17 @@
 package member
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cmd/internal/config"
@@ -54,4 +59,51 @@ func TestPasswordsAreFoundWherePeersNameThem(t *testing.T) {
 			t.Errorf("%s: %q, %t, want %q", name, string(have), ok, string(want))
 		}
 	}
+}
+
+// Another password in an object is in force although nothing of the record is another, and so is one that comes, or goes.
+func TestAnotherPasswordInAnObjectIsInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := fsm.New()
+		apply := applyTo(t, state)
+		apply(&fsm.InitGroup{Group: "g", Format: fsm.NewestFormat})
+		apply(&fsm.PutPeer{Peer: fsm.Peer{Name: "tor", Address: netip.MustParseAddr("192.0.2.1"), ASN: 65001, PasswordFrom: leader.PasswordName("tor")}})
+		var shown atomic.Value
+		shown.Store("x")
+		worlds := func() []world.World {
+			if shown.Load() == "" {
+				return nil
+			}
+			return []world.World{{Peers: []*world.Peer{{Meta: world.Meta{ID: world.ID{Name: "tor"}}, Password: world.Secret(shown.Load().(string))}}}}
+		}
+		find := secretsOf(config.BGP{}, state, worlds, func(bgp.Peer, string) (bgp.Secret, bool) { return "", false })
+		r := newRoutes(state, "m1", config.BGP{}, find, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.followOwnPasswords(ctx, ownPasswordsEvery) }()
+		for _, want := range []string{"x", "y", "", "z"} {
+			shown.Store(want)
+			time.Sleep(2 * ownPasswordsEvery)
+			select {
+			case <-r.Changed():
+			default:
+				if want != "x" {
+					t.Errorf("nobody is told of password %q", want)
+				}
+			}
+			switch peers := r.Routes().Peers; {
+			case want == "" && len(peers) > 0, want != "" && (len(peers) != 1 || string(peers[0].Password) != want):
+				t.Errorf("the password is %q, and peers are %v", want, peers)
+			}
+		}
+		select {
+		case <-r.Changed():
+			t.Error("told once more, of nothing")
+		case <-time.After(4 * ownPasswordsEvery):
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

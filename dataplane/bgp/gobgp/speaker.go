@@ -178,7 +178,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 	for _, p := range desired.Peers {
 		s.names[p.Address.Unmap()] = p.Name
 	}
-	renamed, err := s.setTerms(ctx, s.terms.with(desired.Paths, desired.Peers))
+	renamed, err := s.setTerms(ctx, s.terms.with(desired.Paths, desired.Peers).keeping(s.terms, paths, desired.Peers))
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,25 @@ type terms struct {
 	named map[string][]netip.Addr // peers by their names, of those that terms name
 }
 
+// keeping gives terms in which names that no peer has any more mean who had them, as long as no path goes by them: paths that do not are
+// on their way out, and are to be withdrawn from who was sent them.
+func (t terms) keeping(before terms, paths bgp.Paths, peers []bgp.Peer) terms {
+	gone := maps.Clone(before.named)
+	for _, p := range peers {
+		delete(gone, p.Name)
+	}
+	if len(gone) == 0 {
+		return t
+	}
+	for p := range paths.All() {
+		for _, one := range p.Terms {
+			delete(gone, one.Peer)
+		}
+	}
+	maps.Copy(t.named, gone)
+	return t
+}
+
 // with gives terms that also know those of some paths, among these peers.
 func (t terms) with(paths bgp.Paths, peers []bgp.Peer) terms {
 	out := terms{means: maps.Clone(t.means), named: map[string][]netip.Addr{}}
@@ -117,22 +136,42 @@ func (s *Speaker) setTerms(ctx context.Context, now terms) (renamed []netip.Addr
 	return before.moved(now), nil
 }
 
-// moved lists the peers that are, or were, meant by other names than before in terms that stay.
+// moved lists the peers that are sent paths under other terms than before, by terms that stay. A name that changed alone moves nobody.
 func (t terms) moved(now terms) (out []netip.Addr) {
 	for of, m := range t.means {
 		if _, stays := now.means[of]; !stays {
 			continue
 		}
 		for _, one := range m.terms {
-			was, is := t.named[one.Peer], now.named[one.Peer]
-			for _, a := range slices.Concat(was, is) {
-				if contains(was, a) != contains(is, a) && !contains(out, a) {
+			for _, a := range slices.Concat(t.named[one.Peer], now.named[one.Peer]) {
+				if !contains(out, a) && !m.towards(a, t.named).same(m.towards(a, now.named)) {
 					out = append(out, a)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// towards gives the terms under which a peer is sent a path, as peers are named; of those of the path itself nil.
+func (m meaning) towards(a netip.Addr, named map[string][]netip.Addr) sent {
+	for _, one := range m.terms {
+		if contains(named[one.Peer], a) {
+			one.Peer = ""
+			return sent{&one, true}
+		}
+	}
+	return sent{nil, !m.withheld}
+}
+
+// sent is whether a peer is sent a path, and under which terms of its own.
+type sent struct {
+	under *bgp.Terms
+	at    bool
+}
+
+func (s sent) same(other sent) bool {
+	return s.at == other.at && (s.under == nil) == (other.under == nil) && (s.under == nil || s.under.Equal(*other.under))
 }
 
 // restartAll restarts sessions with peers that are still there.

@@ -76,6 +76,57 @@ func TestPeersAreAnnouncedWhatIsForThem(t *testing.T) {
 	has(two, "203.0.113.10 0 ", "203.0.113.12 0 (65000,1)(65000, 1, 1)")
 }
 
+// A peer that goes by another name keeps its session where it is sent the same: because the terms name both names, or follow the name.
+func TestARenamedPeerKeepsItsSession(t *testing.T) {
+	parallel(t)
+	for name, before := range map[string][]string{"both-names-are-meant": {"old", "new"}, "terms-follow": {"old"}} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t)
+			bird, self, sp := startWithBird(t, 1, birdtest.Config{})
+			d := bgp.Desired{Peers: []bgp.Peer{self[0].peer(bird)}}
+			set := func(peer string, meant []string) {
+				d.Peers[0].Name = peer
+				var paths []bgp.Path
+				for i, withheld := range []bool{true, false} {
+					p := path(fmt.Sprintf("203.0.113.1%d/32", i), hop1)
+					p.Withheld = withheld
+					for _, one := range meant {
+						p.Terms = append(p.Terms, bgp.Terms{Peer: one, MED: 5})
+					}
+					paths = append(paths, p)
+				}
+				d.Paths = bgp.NewPaths(paths...)
+				apply(t, sp[0], d)
+			}
+			has := func(n int) {
+				t.Helper()
+				bird.Wait(fmt.Sprint(n, " paths under terms"), func() bool {
+					routes := bird.Routes()
+					return len(routes) == n && !slices.ContainsFunc(routes, func(r birdtest.Route) bool { return r.MED != 5 })
+				})
+			}
+			set("old", before)
+			has(2)
+			opened, watched := bird.Sessions()["s1"].Opened, bird.Watch(prefix(vip))
+			after := before
+			if len(before) == 1 {
+				after = []string{"new"}
+			}
+			set("new", after)
+			has(2)
+			d.Paths = bgp.NewPaths(listOf(d.Paths)[1:]...)
+			apply(t, sp[0], d)
+			has(1)
+			if n, total := birdtest.Gaps(watched()); n > 1 { // the last one is its end
+				t.Errorf("%d gaps, %s in all", n-1, total)
+			}
+			if now := bird.Sessions()["s1"].Opened; now != opened {
+				t.Errorf("the session opened at %v, and again at %v", opened, now)
+			}
+		})
+	}
+}
+
 // GoBGP packs paths of equal attributes into UPDATEs, and drops those that do not fit: attributes that come with terms are counted.
 func TestTermsOfManyPathsFitIntoUpdates(t *testing.T) {
 	parallel(t)
