@@ -24,25 +24,27 @@ func routedScene(t *testing.T) *scene {
 	return s
 }
 
-// K13: while slices are reshuffled an endpoint stands in two of them for a moment: it is one endpoint, the better news
-// counts, and it answers on the ports of both.
+// K13: an endpoint that stands in two slices, each with ports of its own, is one that answers on the ports of both, as long as it takes
+// connections by both: a slice that says that it is gone adds nothing.
 func TestPlanMergesAnEndpointThatStandsInTwoSlices(t *testing.T) {
 	s := routedScene(t)
 	other := *s.world.EndpointSlices[0]
 	other.Name, other.Ports = "web-other", []world.EndpointPort{{Name: "p443", Protocol: world.TCP, Port: 8443}}
 	other.Endpoints = slices.Clone(other.Endpoints)
-	other.Endpoints[0].Ready, other.Endpoints[0].Serving, other.Endpoints[0].Terminating = false, false, true
-	for range 2 { // whichever slice comes first
-		s.world.EndpointSlices = []*world.EndpointSlice{s.world.EndpointSlices[0], &other}
-		s.group.settle(s.input())
-		web, _ := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, "default/web")
-		if len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports()) != 2 {
-			t.Fatalf("endpoints %+v, want one with two ports", web.Endpoints)
+	for _, gone := range []bool{false, true} {
+		other.Endpoints[0].Ready, other.Endpoints[0].Serving, other.Endpoints[0].Terminating = !gone, !gone, gone
+		for range 2 { // whichever slice comes first
+			s.world.EndpointSlices = []*world.EndpointSlice{s.world.EndpointSlices[0], &other}
+			s.group.settle(s.input())
+			web, _ := fsm.Get[*fsm.Service](s.group.state.Read(), fsm.TableServices, "default/web")
+			if want := map[bool]int{false: 2, true: 1}[gone]; len(web.Endpoints) != 1 || len(web.Endpoints[0].Ports()) != want {
+				t.Fatalf("gone %t: endpoints %+v, want one with %d ports", gone, web.Endpoints, want)
+			}
+			if e := web.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {
+				t.Fatalf("endpoint %+v, want it ready", e)
+			}
+			other.Name, s.world.EndpointSlices[0].Name = s.world.EndpointSlices[0].Name, other.Name
 		}
-		if e := web.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {
-			t.Fatalf("endpoint %+v, want it ready", e)
-		}
-		other.Name, s.world.EndpointSlices[0].Name = s.world.EndpointSlices[0].Name, other.Name
 	}
 }
 

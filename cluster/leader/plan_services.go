@@ -261,7 +261,6 @@ func (p *planner) listEndpoints(w *world.Service) []fsm.Endpoint {
 	for _, slice := range p.seen.slicesOf(w.ID) {
 		p.listed = p.appendEndpoints(p.listed, w, slice)
 	}
-	slices.SortStableFunc(p.listed, func(a, b fsm.Endpoint) int { return a.Address.Compare(b.Address) })
 	return mergeEndpoints(p.listed)
 }
 
@@ -312,48 +311,6 @@ func hintsOf(at world.Place) (out []fsm.Hint) {
 		out = append(out, fsm.Hint{Node: fsm.NodeID(h.Node), Zone: h.Zone})
 	}
 	return out
-}
-
-// mergeEndpoints joins the entries of one address in a sorted list: while slices are reshuffled an endpoint may
-// stand in two of them, and the better news counts.
-func mergeEndpoints(sorted []fsm.Endpoint) []fsm.Endpoint {
-	out := sorted[:0]
-	for _, e := range sorted {
-		if n := len(out); n > 0 && out[n-1].Address == e.Address {
-			out[n-1] = joinEndpoint(out[n-1], e)
-			continue
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
-func joinEndpoint(a, b fsm.Endpoint) fsm.Endpoint {
-	a.Ready, a.Serving, a.Terminating = a.Ready || b.Ready, a.Serving || b.Serving, a.Terminating && b.Terminating
-	if a.Node == "" || b.Node != "" && b.Node < a.Node {
-		a.Node = b.Node
-	}
-	if a.Quiesced || !b.Quiesced && max(b.Weight, 1) > max(a.Weight, 1) {
-		a.Weight, a.Quiesced = b.Weight, b.Quiesced
-	}
-	a.Offer = joinOffer(a, b)
-	return a
-}
-
-func joinOffer(a, b fsm.Endpoint) *fsm.Offer {
-	ports, hints := slices.Concat(a.Ports(), b.Ports()), slices.Concat(a.Hints(), b.Hints())
-	slices.SortStableFunc(ports, compareEndpointPorts)
-	if len(a.Hints()) == 0 || len(b.Hints()) == 0 {
-		hints = nil // one of them says: for everybody
-	}
-	slices.SortStableFunc(hints, func(a, b fsm.Hint) int {
-		return cmp.Or(strings.Compare(string(a.Node), string(b.Node)), strings.Compare(a.Zone, b.Zone))
-	})
-	return &fsm.Offer{Ports: slices.Compact(ports), Hints: slices.Compact(hints)}
-}
-
-func compareEndpointPorts(a, b fsm.EndpointPort) int {
-	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Port.Protocol, b.Port.Protocol), cmp.Compare(a.Port.Number, b.Port.Number))
 }
 
 // keepEndpoints adds the recorded endpoints that a list lacks. Both are in order of address.
