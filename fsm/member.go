@@ -88,12 +88,17 @@ type ReportAnnounced struct {
 }
 
 // AnnouncedMark says up to where one member's routes are on the wire of its sessions, and up to where no switch holds more
-// than them.
+// than them. One that announces nothing, since it speaks no BGP, says the latter alone.
 type AnnouncedMark struct {
 	Server    ServerID `pb:"1"`
 	Run       string   `pb:"2"`
-	Upto      Revision `pb:"3"`
+	Upto      Revision `pb:"3"` // zero: nothing is said of what is on the wire
 	Withdrawn Revision `pb:"4"` // see Member.Withdrawn; zero before format 2
+}
+
+// unsound tells whether a mark is of a record that is still to come, or takes back what it says is on the wire.
+func (mark AnnouncedMark) unsound(now Revision) bool {
+	return now.Before(mark.Upto) || now.Before(mark.Withdrawn) || !mark.Upto.IsZero() && mark.Upto.Before(mark.Withdrawn)
 }
 
 // Kind is KindReportAnnounced.
@@ -104,7 +109,7 @@ func (c *ReportAnnounced) apply(tx *txn) Outcome {
 	out := tx.ok()
 	for _, mark := range c.Marks {
 		m, ok := find[*Member](tx.rows, TableMembers, string(mark.Server))
-		if !ok || m.Run != mark.Run || !mark.News(m) || tx.revision().Before(mark.Upto) || mark.Upto.Before(mark.Withdrawn) {
+		if !ok || m.Run != mark.Run || !mark.News(m) || mark.unsound(tx.revision()) {
 			out = refuse(RejectStaleRevision, "member "+string(mark.Server), "", mark.Upto.String())
 			continue
 		}

@@ -663,12 +663,12 @@ func (m *model) reportMember(c *fsm.ReportMember) bool {
 }
 
 // reportAnnounced takes the marks that hold and leaves the others; it is refused when any was left. What was withdrawn was
-// announced as well.
+// announced as well, by whoever announces anything.
 func (m *model) reportAnnounced(c *fsm.ReportAnnounced) bool {
 	all := true
 	for _, mark := range c.Marks {
 		s, ok := m.members[mark.Server]
-		if !ok || s.run != mark.Run || older(m.now, mark.Upto) || older(mark.Upto, mark.Withdrawn) ||
+		if !ok || s.run != mark.Run || older(m.now, mark.Upto) || older(m.now, mark.Withdrawn) || mark.Upto != (rev{}) && older(mark.Upto, mark.Withdrawn) ||
 			!older(s.announced, mark.Upto) && !older(s.withdrawn, mark.Withdrawn) || m.format < 2 && mark.Withdrawn != (rev{}) {
 			all = false
 			continue

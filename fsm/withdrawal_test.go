@@ -46,6 +46,31 @@ func TestWithdrawalEndsByWhatWasWithdrawn(t *testing.T) {
 	}
 }
 
+// A member without an AS number announces nothing: it says what it withdrew, and counts for nobody as one that announces.
+func TestWithdrawalEndsByTheWordOfWhoeverAnnouncesNothing(t *testing.T) {
+	prefix, address := netip.MustParsePrefix("203.0.113.1/32"), netip.MustParseAddr("192.0.2.1")
+	s := fsm.New()
+	tell(t, s, &fsm.InitGroup{Group: "g1", Format: fsm.NewestFormat, Settings: fsm.Settings{Unsteered: true}}, &fsm.ReportMember{Server: "m1", Format: 2, Run: "r"},
+		&fsm.PutService{Service: fsm.Service{ID: "shop/a", UID: "u1"}}, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"},
+		&fsm.Allocate{Address: prefix.Addr(), Service: "shop/a"}, &fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{{Node: "n1", Address: address}}},
+		&fsm.SetRoute{Prefix: prefix, Hops: []fsm.HopSpec{{Node: "n2", Address: address.Next()}}})
+	since := s.Read().Revision()
+	mark := func(m fsm.AnnouncedMark) fsm.Command {
+		m.Server, m.Run = "m1", "r"
+		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{m}}
+	}
+	later := since
+	later.Index += 100
+	if o := fsmtest.Try(t, s, mark(fsm.AnnouncedMark{Withdrawn: later})); o.Err() == nil {
+		t.Error("a mark of a record that is still to come was taken")
+	}
+	tell(t, s, mark(fsm.AnnouncedMark{Withdrawn: since}), &fsm.FinishWithdrawal{Prefix: prefix, Node: "n1", Address: address, Since: since})
+	r, _ := fsm.Get[*fsm.Route](s.Read(), fsm.TableRoutes, prefix.String())
+	if len(r.NextHops) != 1 || s.Read().HopState(r, r.NextHops[0]) != fsm.HopAcknowledged {
+		t.Errorf("hops %+v, the first of them %s; want one that is acknowledged alone", r.NextHops, s.Read().HopState(r, r.NextHops[0]))
+	}
+}
+
 // A node that announces itself holds its withdrawals up until it says that no switch holds the path, or is waited out. One that
 // never spoke, or speaks no more, is not waited for. Drawn histories have this moment seldom, too.
 func TestWithdrawalWaitsForANodeThatSpeaks(t *testing.T) {

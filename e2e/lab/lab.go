@@ -43,6 +43,8 @@ type Options struct {
 	Bird birdtest.Config
 	// ConfigBGP gives a config_bgp.toml in which BIRD is a neighbour; nil makes BIRD known by a manifest.
 	ConfigBGP func(bird netip.AddrPort) string
+	// Silent members have no AS number, and no neighbour: addresses are answered for at layer 2, or by somebody else's routes.
+	Silent bool
 	// Management lets every member answer the gobgp command, at its own address and port 50051.
 	Management bool
 	// Kubeconfig makes the members read a cluster, too.
@@ -87,7 +89,7 @@ func New(t testing.TB, o Options) *Lab {
 	}
 	l.Bird = birdtest.Start(t, o.Bird)
 	l.Manifests = newManifests(t, filepath.Join(l.dir, "manifests"))
-	if o.ConfigBGP == nil {
+	if o.ConfigBGP == nil && !o.Silent {
 		l.Manifests.Peer("bird", ASN, l.Bird.ASN(), l.Bird.Address(), l.Bird.Port())
 	}
 	l.members(o)
@@ -161,6 +163,9 @@ func kubernetesOf(o Options) string {
 // bgpOf is how a member comes by its AS number and its neighbours.
 func (l *Lab) bgpOf(o Options, address string) string {
 	management := ""
+	if o.Silent {
+		return "port: -1"
+	}
 	if o.Management {
 		management = fmt.Sprintf(", management: \"%s:50051\"", address)
 	}

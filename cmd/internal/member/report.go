@@ -29,7 +29,8 @@ type reporter struct {
 	waits waits // of the goroutine that runs it
 }
 
-// marks are up to where this member's routes are on the wire, and up to where no switch holds more than them.
+// marks are up to where this member's routes are on the wire, and up to where no switch holds more than them. One that speaks no BGP has
+// nothing on the wire, and the latter alone.
 type marks struct{ announced, withdrawn fsm.Revision }
 
 func newReporter(node *cluster.Node, state *fsm.State, self fsm.Member, log *slog.Logger) *reporter {

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,9 @@ func (m *Member) Run(ctx context.Context) error {
 		part("announcer", m.announcer.Run)
 		part("passwords", m.passwords.Run)
 		part("own passwords", func(ctx context.Context) error { return m.routes.followOwnPasswords(ctx, ownPasswordsEvery) })
+	} else {
+		silent := noSpeaker{state: m.state, store: m.keptState(), tell: m.reporter.withdrawn, log: m.log}
+		part("withdrawals", silent.run)
 	}
 	err := m.belonging.learn(group.Wait())
 	m.leave(context.WithoutCancel(ctx), err)
@@ -104,7 +108,7 @@ func (m *Member) openBGP() (err error) {
 	if m.speaker, err = m.edges.Speaker(m.config.BGP, m.log); err != nil {
 		return err
 	}
-	store := keptState{folder: m.folder.Path(), group: func() string { return m.belonging.self().Group }}
+	store := m.keptState()
 	m.passwords = m.openPasswords(store)
 	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.state, m.work.worlds, m.passwords.Of), m.log)
 	m.passwords.News = m.routes.again
@@ -121,6 +125,14 @@ func (m *Member) openBGP() (err error) {
 		return fmt.Errorf("register metrics of bgp: %w", err)
 	}
 	return nil
+}
+
+// keptState is what this member announced last.
+func (m *Member) keptState() keptState {
+	return keptState{folder: m.folder.Path(), group: func() string {
+		self := m.belonging.self()
+		return cmp.Or(self.Group, self.Record.Group)
+	}}
 }
 
 // openPasswords finds passwords of peers in Secrets, where there is an API server, and in files.
