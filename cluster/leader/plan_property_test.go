@@ -1338,9 +1338,6 @@ func servingNodes(s *fsm.Service, address netip.Addr, nodes map[fsm.NodeID]*fsm.
 			same = append(same, e)
 		}
 	}
-	if len(same) == 0 {
-		same = s.Endpoints
-	}
 	var ready, ending, readyAtWork, endingAtWork []fsm.NodeID // at work: not of weight 0
 	for _, e := range same {
 		if e.Ready {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // planRoutes brings the next hops of every owned address to where its Services are served, and takes those of all
@@ -235,13 +236,12 @@ func selectEndpoints(s *fsm.Service, a netip.Addr) selection {
 	return out
 }
 
-// ofFamily lists the endpoints of an address's family, and all of them when the Service has none of it: what runs on
-// the node may translate.
+// ofFamily lists the endpoints of an address's family: nothing on a node leads packets of the other one to them (K35).
 func ofFamily(endpoints []fsm.Endpoint, a netip.Addr) []fsm.Endpoint {
 	same := func(e fsm.Endpoint) bool { return e.Address.BitLen() == a.BitLen() }
 	first := slices.IndexFunc(endpoints, same) // sorted by address, so that a family is one run
 	if first < 0 {
-		return endpoints
+		return nil
 	}
 	last := first
 	for last < len(endpoints) && same(endpoints[last]) {
@@ -411,11 +411,24 @@ func (p *planner) whyNoHop(a netip.Addr) Reason {
 		f := p.fitOf(fsm.HostPrefix(a), id)
 		return Reason{WaitsForNextHop, "node " + string(id) + ", which carries an endpoint, " + p.sayFit(f, a)}
 	}
-	why := "no endpoint of " + ownersText(p.claims[a]) + " is ready on a node"
+	why := "no " + familyText(p.claims[a], a) + "endpoint of " + ownersText(p.claims[a]) + " is ready on a node"
 	if p.unplaced(a) {
 		why += ", and those that are ready name none; write nodeName in their EndpointSlice, or have all nodes announce the address: fairlead.io/nextHops: all"
 	}
 	return Reason{WaitsForNextHop, why}
+}
+
+// familyText is "IPv6 " where the owners of an address have endpoints of another family alone.
+func familyText(claims []*claim, a netip.Addr) string {
+	own, other := false, false
+	for _, c := range claims {
+		of := ofFamily(c.owner.next.Endpoints, a)
+		own, other = own || len(of) > 0, other || len(of) < len(c.owner.next.Endpoints)
+	}
+	if own || !other {
+		return ""
+	}
+	return string(world.FamilyOf(a)) + " "
 }
 
 // unplaced tells whether an address leads to endpoints of which nobody said at which node they are, by a Service that could ask for all.

@@ -231,7 +231,7 @@ func (r *report) addresses(s *world.Service, o *corev1.Service) {
 	}
 }
 
-// family tells of an address that a Service names and that is of a family which it is not of: it is announced, and nobody answers there. A
+// family tells of an address that a Service names and that is of a family which it is not of: nothing leads there. A
 // Service without a selector may have slices of that family by hand.
 func (r *report) family(field string, o *corev1.Service, s *world.Service, a netip.Addr) {
 	f, families := world.FamilyOf(a), s.Families.List()
@@ -241,7 +241,7 @@ func (r *report) family(field string, o *corev1.Service, s *world.Service, a net
 		return
 	}
 	r.degrade(field, fmt.Sprintf("add %s to spec.ipFamilies with ipFamilyPolicy PreferDualStack, or name an address of %s", f, families[0]),
-		"%s is of %s, and the Service is not (spec.ipFamilies): Kubernetes gives it no endpoints of that family, and packets to the address are refused", a, f)
+		"%s is of %s, and the Service is not (spec.ipFamilies): Kubernetes gives it no endpoints of that family, and the address is not announced", a, f)
 }
 
 // byDHCP tells whether a text asks for an address by DHCP, as kube-vip has it, and tells the user that a pool gives one.
