@@ -127,12 +127,16 @@ func (s *wish) created() uint32 {
 	return s.seen.Created
 }
 
-// typed lists the addresses that a Service names.
+// typed lists the addresses that a Service names to have them.
 func (s *wish) typed() []netip.Addr {
-	if len(s.next.Requested()) == 0 {
-		return s.next.External()
+	external := s.next.External()
+	if len(s.atNodes) > 0 {
+		external = slices.DeleteFunc(slices.Clone(external), func(a netip.Addr) bool { return slices.Contains(s.atNodes, a) })
 	}
-	return slices.Concat(s.next.External(), s.next.Requested())
+	if len(s.next.Requested()) == 0 {
+		return external
+	}
+	return slices.Concat(external, s.next.Requested())
 }
 
 // isPooled tells whether a Service is to have addresses that it does not name.

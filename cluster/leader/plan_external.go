@@ -26,6 +26,17 @@ const (
 	WarnExternalIPs
 )
 
+// leaveToNodes notes which addresses in spec.externalIPs are nodes' own. Kubernetes means such addresses first of all: they arrive at nodes by
+// themselves, and kube-proxy answers there. So they are no wish for an address of a load balancer, and nothing that a Service lacks.
+func (p *planner) leaveToNodes(s *wish) {
+	for _, a := range s.next.External() {
+		has := slices.ContainsFunc(p.heldBy[s.id], func(h *fsm.Allocation) bool { return h.Address == a })
+		if _, own := p.nodeWith[a]; own && !has {
+			s.atNodes = append(s.atNodes, a)
+		}
+	}
+}
+
 // allowsExternal judges an address that a Service names in spec.externalIPs, and that it does not have.
 func (p *planner) allowsExternal(s *wish, a netip.Addr) bool {
 	if whose := p.ofCluster(a); whose != "" {

@@ -25,9 +25,11 @@ type wish struct {
 	// going says that its routes and addresses are taken back. Otherwise a Service that no source shows is kept.
 	going bool
 	// part says that it is served for what it names alone: it gets no address from pools.
-	part   bool
-	claims []*claim
-	awaits []netip.Addr // that its status shows, and that are being taken back from others
+	part bool
+	// atNodes are those in spec.externalIPs that are nodes' own: kube-proxy answers there, and nobody asks a load balancer for them.
+	atNodes []netip.Addr
+	claims  []*claim
+	awaits  []netip.Addr // that its status shows, and that are being taken back from others
 }
 
 // announcedBy is the Service by whose labels members announce its addresses: as the record has it, or will first.
@@ -84,6 +86,7 @@ func (p *planner) gatherServices() {
 		if handled {
 			s.seen, s.part = w, p.refuses(w) != ""
 			s.want(p.serviceOf(w, h))
+			p.leaveToNodes(s)
 		} else {
 			s.next, s.going = going(h), true
 		}
