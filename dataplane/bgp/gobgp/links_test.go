@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 	"fairlead.io/fairlead/internal/testkit"
 )
 
@@ -70,6 +71,23 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 	})
 	apply(t, s, bgp.Desired{})
 	testkit.Until(t, "the leave", func() bool { _, there := link(t, s); return !there })
+}
+
+// Who removes a peer with a password has it take leave, too, and nobody waits for what it may keep.
+func TestSignedPeersThatAreRemovedKeepNothing(t *testing.T) {
+	parallel(t)
+	self := newSelf(t, 1)
+	signed := self.neighbor()
+	signed.Password = "secret"
+	bird := birdtest.Start(t, birdtest.Config{Neighbors: []birdtest.Neighbor{signed}})
+	s := self.start(t)
+	peer := self.peer(bird)
+	peer.Password = "secret"
+	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1)), Peers: []bgp.Peer{peer}})
+	bird.WaitNextHops(prefix(vip), addr(hop1))
+	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1))})
+	testkit.Until(t, "the leave", func() bool { _, there := link(t, s); return !there })
+	bird.WaitNextHops(prefix(vip))
 }
 
 // What the other end has no room for is written, and has not arrived.

@@ -90,6 +90,13 @@ func (s *Speaker) leaveSession(a netip.Addr) {
 	}
 }
 
+// left notes that a session which was open a moment ago took leave of its peer, though its end may have been told of since.
+func (s *Speaker) left(a netip.Addr) {
+	s.sessionsMu.Lock()
+	defer s.sessionsMu.Unlock()
+	s.keeping.Left(a)
+}
+
 // forget drops what is remembered of a peer that goes.
 func (s *Speaker) forget(a netip.Addr) {
 	delete(s.names, a)

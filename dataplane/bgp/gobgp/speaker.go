@@ -340,6 +340,7 @@ func (s *Speaker) addPeer(ctx context.Context, p bgp.Peer) error {
 
 // removePeer ends the session for good. GoBGP forgets the key of the listener only when the password is changed first.
 func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
+	open := s.session(p.Address) != nil // another password ends it, and takes leave of the peer as well
 	if p.Password != "" {
 		p.Password = ""
 		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(p)}); err != nil {
@@ -347,6 +348,9 @@ func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
 		}
 	}
 	s.leaveSession(p.Address)
+	if open {
+		s.left(p.Address)
+	}
 	s.forget(p.Address)
 	if err := s.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: p.Address.String()}); err != nil {
 		return fmt.Errorf("remove peer %s: %w", p.Address, err)

@@ -34,6 +34,17 @@ func (f *former) met(p bgp.Peer, now time.Time) {
 	}
 }
 
+// handOver leaves to the child, before it is told anything, what it knows of peers: whom it takes leave of drops what former children told, too.
+// Who calls it has the turn. A child that does not answer fails at what it is told next.
+func (s *Speaker) handOver() {
+	if len(s.former) == 0 {
+		return
+	}
+	if a, err := s.ask(request{Do: doLinks}); err == nil {
+		s.former.with(a.Links, time.Now())
+	}
+}
+
 // with adds those that are not in links, by address. A child tells itself of peers that it was told of.
 func (f former) with(links []bgp.Link, now time.Time) []bgp.Link {
 	for _, l := range links {

@@ -299,6 +299,7 @@ func (s *Speaker) Apply(ctx context.Context, desired bgp.Desired) error {
 		if s.child != nil {
 			s.admit()
 			s.look()
+			s.handOver()
 			err = s.tell(desired)
 		}
 		s.doubt = err != nil || ctx.Err() != nil

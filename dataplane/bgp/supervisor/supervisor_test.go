@@ -256,6 +256,19 @@ func TestPeersOfALostChildMayKeepWhatTheyWereTold(t *testing.T) {
 	})
 }
 
+// A peer that was taken away while a child had a session with it was taken leave of: it keeps nothing, whatever former children told it.
+func TestPeersThatAChildLeavesKeepNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, s *Speaker) {
+		apply(t, s, desired(1), nil)
+		w.last().Kill()
+		time.Sleep(time.Second) // the next one has a session
+		apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(1))}, nil)
+		if links, err := s.Links(t.Context()); err != nil || len(links) > 0 {
+			t.Errorf("links are %+v, %v, want none", links, err)
+		}
+	})
+}
+
 // What a peer may keep is not over earlier since it was configured to keep things for less time.
 func TestWhatAPeerKeepsIsNotOverEarlier(t *testing.T) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
