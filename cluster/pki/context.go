@@ -36,7 +36,7 @@ func LoadContext(path string) (Context, error) {
 	}
 	var c Context
 	if err := safeyaml.Unmarshal(data, &c); err != nil {
-		return Context{}, fmt.Errorf("context %s: %w; it has servers, ca, cert and key", path, oneLine(err))
+		return Context{}, fmt.Errorf("context %s: %w; it has servers, ca, cert and key", path, oneLine(safeyaml.Explain(data, &c, "json", err)))
 	}
 	for _, field := range []*string{&c.CA, &c.Cert, &c.Key} {
 		if *field != "" && !filepath.IsAbs(*field) {

@@ -49,7 +49,7 @@ func TestAgentDefaultsFillInWhatFollows(t *testing.T) {
 
 func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown-field":  {"node: n1\n", "node: n1\nsteering: on\n", "line 2: field steering not found"},
+		"unknown-field":  {"node: n1\n", "node: n1\nsteering: on\n", "line 2: steering: there is no such field; did you mean steer?"},
 		"no-node":        {"node: n1\n", "", "node: is missing; write the node's name, or give it with --node"},
 		"no-folder":      {"stateDir: state\n", "", "stateDir: is missing"},
 		"no-member":      {`["192.0.2.1:7443"]`, "[]", "members: is empty"},

@@ -85,7 +85,7 @@ func TestHealthIsBesideTheAPI(t *testing.T) {
 // Each mistake gives one line that names the field, and a remedy where there is more to say than the reason.
 func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown field":        {"name: m1\n", "name: m1\nnmae: m2\n", "line 2: field nmae not found"},
+		"unknown field":        {"name: m1\n", "name: m1\nnmae: m2\n", "line 2: nmae: there is no such field; did you mean name?"},
 		"no name":              {"name: m1\n", "", "name: is missing"},
 		"no data folder":       {"dataDir: data\n", "", "dataDir: is missing"},
 		"no key":               {", key: m1.key", "", "tls.key: is missing; `fairlead pki init`"},
@@ -109,10 +109,10 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"no cluster to ask":    {`health: ""`, `health: "", admission: ":7482"`, "listen.admission: there is no cluster"},
 		"bad name":             {"name: m1\n", "name: m1\nadmission: {names: [A_b]}\n", "admission"},
 		"bad namespace":        {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeconfig: k, configMaps: Kube/System}}\n", `sources.kubernetes.configMaps: "Kube/System" is no name`},
-		"unknown source":       {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "field kubeConfig not found"},
+		"unknown source":       {"name: m1\n", "name: m1\nsources: {kubernetes: {kubeConfig: k}}\n", "sources.kubernetes.kubeConfig: there is no such field; did you mean kubeconfig?"},
 		"status of nothing":    {"name: m1\n", "name: m1\nstatus: {externalIPs: true}\n", "status: there is no cluster"},
 		"finalizer of nothing": {"name: m1\n", "name: m1\nstatus: {finalizer: true}\n", "status: there is no cluster"},
-		"unknown status":       {"name: m1\n", "name: m1\nstatus: {externalips: true}\n", "field externalips not found"},
+		"unknown status":       {"name: m1\n", "name: m1\nstatus: {externalips: true}\n", "status.externalips: there is no such field; did you mean externalIPs?"},
 		"open API":             {"bgp: {", `bgp: {management: "192.0.2.1:50051", `, `bgp.management: "192.0.2.1:50051" could be reached from other hosts`},
 		"API for all":          {"bgp: {", `bgp: {management: ":50051", `, `bgp.management: ":50051" is no address and port; use 127.0.0.1:PORT`},
 		"API by name":          {"bgp: {", `bgp: {management: "localhost:50051", `, `bgp.management: "localhost:50051" is no address`},
@@ -125,7 +125,7 @@ func TestLoadRefusesWithOneLineThatNamesTheField(t *testing.T) {
 		"delay of days":        {"name: m1\n", "name: m1\nlbcf: {retryDelayStep: 48h}\n", "lbcf.retryDelayStep: 48h0m0s is no delay"},
 		"no rate":              {"name: m1\n", "name: m1\nlbcf: {clientQPS: .nan}\n", "lbcf.clientQPS: NaN is no rate"},
 		"negative burst":       {"name: m1\n", "name: m1\nlbcf: {clientBurst: -1}\n", "lbcf.clientBurst: -1"},
-		"unknown of LBCF":      {"name: m1\n", "name: m1\nlbcf: {retries: 1}\n", "field retries not found"},
+		"unknown of LBCF":      {"name: m1\n", "name: m1\nlbcf: {retries: 1}\n", "lbcf.retries: there is no such field; it is one of"},
 		"quick heartbeat":      {"name: m1\n", "name: m1\nraft: {heartbeat: 1ns}\n", "raft.heartbeat: 1ns is not from 20ms to 10s"},
 		"negative election":    {"name: m1\n", "name: m1\nraft: {election: -1s}\n", "raft.election: -1s is not from 20ms to 10s"},
 		"short log":            {"name: m1\n", "name: m1\nraft: {maxLogBytes: 1000}\n", "raft.maxLogBytes: 1000 is not from 67108864 to 9223372036854775807"},

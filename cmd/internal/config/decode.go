@@ -36,7 +36,7 @@ func decode(path string, into any) error {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%s: is empty", path)
 	case err != nil:
-		return fmt.Errorf("%s: %s", path, oneLine(err))
+		return fmt.Errorf("%s: %s", path, oneLine(safeyaml.Explain(data, into, "yaml", err)))
 	}
 	return nil
 }
@@ -75,6 +75,9 @@ func sortedLine(lines []string) string {
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "; ")
 }
+
+// Levels are the names of log levels.
+func Levels() []string { return []string{"debug", "info", "warn", "error"} }
 
 // Level gives the log level of a name.
 func Level(name string) (slog.Level, error) {
