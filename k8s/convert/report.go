@@ -67,6 +67,7 @@ func open(kind world.Kind, o *metav1.ObjectMeta, namespaced bool) (world.Meta, *
 	if bad := validation.IsDNS1123Label(m.Namespace); namespaced && len(bad) > 0 {
 		r.fail("metadata.namespace", "use lower-case letters, digits and -", "%q is no name of a namespace", m.Namespace)
 	}
+	r.unknownAnnotations(kind, o.Annotations)
 	if o.ResourceVersion != "" {
 		v, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 		if err != nil {
