@@ -29,9 +29,9 @@ type LoadBalancer struct {
 	Driver     string            `json:"driver"`
 	Info       map[string]string `json:"info"`
 	Attributes map[string]string `json:"attributes"`
-	Ensured    bool              `json:"ensured"`  // the driver confirmed it as it shall be
-	State      string            `json:"state"`    // creating, ready or deleting
-	Identity   string            `json:"identity"` // driver and info; objects with the same one mean one balancer; empty until created
+	Ensured    bool              `json:"ensured"`                               // the driver confirmed it as it shall be
+	State      string            `json:"state" oneof:"creating,ready,deleting"` // creating, ready or deleting
+	Identity   string            `json:"identity"`                              // driver and info; objects with the same one mean one balancer; empty until created
 	Spec       map[string]string `json:"spec"`
 	UID        string            `json:"uid"`
 	Ensure     Ensure            `json:"ensure"`
@@ -65,7 +65,7 @@ type Binding struct {
 	Address    string            `json:"address"`
 	Parameters map[string]string `json:"parameters"`
 	// State is pending, addressing, ensuring, bound, draining or deregistering.
-	State      string            `json:"state"`
+	State      string            `json:"state" oneof:"pending,addressing,ensuring,bound,draining,deregistering"`
 	Generation uint64            `json:"generation"`
 	Asked      bool              `json:"asked"`    // an ensure has gone out: only a confirmation ends it
 	Attempts   uint32            `json:"attempts"` // that failed in the present state
@@ -84,7 +84,7 @@ type Binding struct {
 // Operation is the line of calls about one subject; name is the subject.
 type Operation struct {
 	Name       string    `json:"name"`
-	Action     string    `json:"action"` // address, ensure, deregister, ensure-balancer, delete-balancer, create-balancer
+	Action     string    `json:"action" oneof:"address,ensure,deregister,ensure-balancer,delete-balancer,create-balancer"` // address, ensure, deregister, ensure-balancer, delete-balancer, create-balancer
 	Binding    string    `json:"binding"`
 	Balancer   string    `json:"balancer"`
 	Attempt    Revision  `json:"attempt"`

@@ -22,11 +22,11 @@ type Peer struct {
 	GracefulRestart bool      `json:"gracefulRestart"`
 	RestartTimeMs   int64     `json:"restartTimeMs"`
 	StaleTimeMs     int64     `json:"staleTimeMs"`
-	KeepOnNotice    bool      `json:"keepOnNotification"` // RFC 8538
-	PasswordFrom    string    `json:"passwordFrom"`       // where the password is kept; never the password
-	Mode            string    `json:"mode"`               // who peers: group (every member) or node (nodes, each for itself)
-	Nodes           []string  `json:"nodes"`              // that peer, in mode node; null means all
-	Sessions        []Session `json:"sessions"`           // of the answering member, or of nodes as they told it
+	KeepOnNotice    bool      `json:"keepOnNotification"`      // RFC 8538
+	PasswordFrom    string    `json:"passwordFrom"`            // where the password is kept; never the password
+	Mode            string    `json:"mode" oneof:"group,node"` // who peers: group (every member) or node (nodes, each for itself)
+	Nodes           []string  `json:"nodes"`                   // that peer, in mode node; null means all
+	Sessions        []Session `json:"sessions"`                // of the answering member, or of nodes as they told it
 	Version         uint64    `json:"version"`
 }
 

@@ -16,7 +16,7 @@ type Hold struct {
 // is KIND/NAME of what is drained.
 type Drain struct {
 	Name    string      `json:"name"`
-	Of      string      `json:"of"` // node, service or member
+	Of      string      `json:"of" oneof:"node,service,member"` // node, service or member
 	Subject string      `json:"subject"`
 	Since   Revision    `json:"since"`
 	Done    bool        `json:"done"` // no switch leads to it any more; a member neither leads nor has BGP sessions

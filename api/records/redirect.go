@@ -16,7 +16,7 @@ type Redirect struct {
 	// Service is the one whose ClusterIPs are captured; empty for an address of its own.
 	Service  string            `json:"service"`
 	Captures []Capture         `json:"captures"`
-	Mode     string            `json:"mode"` // podEndpoint, hostPort, nodeProxy, address, local
+	Mode     string            `json:"mode" oneof:"podEndpoint,hostPort,nodeProxy,address,local"` // podEndpoint, hostPort, nodeProxy, address, local
 	Backends []RedirectBackend `json:"backends"`
 	Probe    *Probe            `json:"probe"` // of listed addresses; null for none
 	// Verdicts are what most of the nodes that probe think, as of when that changed last; of what is not there nobody knows. Bad are the

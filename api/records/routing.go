@@ -19,14 +19,14 @@ const (
 type Service struct {
 	Name            string           `json:"name"`
 	UID             string           `json:"uid"`
-	State           string           `json:"state"`
+	State           string           `json:"state" oneof:"active,pending,deleting"`
 	Pending         *Pending         `json:"pending"`
 	Addresses       []ServiceAddress `json:"addresses"` // that it owns
 	Requested       []string         `json:"requested"`
 	ExternalIPs     []string         `json:"externalIPs"`
 	Ports           []ServicePort    `json:"ports"`
-	TrafficPolicy   string           `json:"trafficPolicy"` // Cluster, Local
-	NextHopsFrom    string           `json:"nextHopsFrom"`  // endpoints, all-nodes
+	TrafficPolicy   string           `json:"trafficPolicy" oneof:"Cluster,Local"`      // Cluster, Local
+	NextHopsFrom    string           `json:"nextHopsFrom" oneof:"endpoints,all-nodes"` // endpoints, all-nodes
 	PublishNotReady bool             `json:"publishNotReady"`
 	SharingKey      string           `json:"sharingKey"`
 	ReadyEndpoints  int              `json:"readyEndpoints"`
@@ -38,7 +38,7 @@ type Service struct {
 	ClusterIPs []string `json:"clusterIPs"`
 	// ByOthers are the addresses that other controllers gave it, where nodes take connections to those.
 	ByOthers              []string `json:"byOthers"`
-	InternalTrafficPolicy string   `json:"internalTrafficPolicy"` // Cluster, Local: about clusterIPs
+	InternalTrafficPolicy string   `json:"internalTrafficPolicy" oneof:"Cluster,Local"` // Cluster, Local: about clusterIPs
 	// Probe is how nodes find out which endpoints answer; absent where they do not.
 	Probe   *Probe `json:"probe,omitempty"`
 	Version uint64 `json:"version"` // resourceVersion acted on; 0 where the source has none
@@ -146,7 +146,7 @@ type Node struct {
 	Others       []string  `json:"others"`   // the rest of what the cluster says it has
 	Eligible     bool      `json:"eligible"` // the cluster has nothing against it; else why
 	Why          string    `json:"why"`
-	Liveness     string    `json:"liveness"` // up, agent-down, down
+	Liveness     string    `json:"liveness" oneof:"up,agent-down,down"` // up, agent-down, down
 	Boot         string    `json:"boot"`
 	Acknowledged *Revision `json:"acknowledged"` // by this boot; null if nothing
 	Failed       []string  `json:"failed"`       // prefixes that it could not carry out

@@ -15,6 +15,7 @@ import (
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/internal/spelling"
 )
 
 // Record is the record as this package reads it; *fsm.State is one.
@@ -111,6 +112,9 @@ func (s *Service) Get(ctx context.Context, req *fairleadv1.GetRequest) (*fairlea
 	k, ok := kindNamed(req.GetKind())
 	if !ok {
 		return nil, unknownKind(what, req.GetKind())
+	}
+	if why, remedy := k.CheckFilter(req.GetFilter(), spelling.Meant); why != "" {
+		return nil, refuse(connect.CodeInvalidArgument, "invalid", what, why, remedy)
 	}
 	v, err := s.view(ctx, what, req.GetLinearizable())
 	if err != nil {
