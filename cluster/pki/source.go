@@ -5,11 +5,13 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"fairlead.io/fairlead/internal/smallfile"
 )
@@ -72,6 +74,21 @@ func OpenSource(files Files, log *slog.Logger) (*Source, error) {
 		return nil, err
 	}
 	s.material = material
+	return s, nil
+}
+
+// OpenTrusted is OpenSource for whoever is about to start with the files: they are refused where none of the CAs signed the certificate, since nobody who
+// trusts the same CAs would take it. One that is over has to be renewed whoever signed it, and may be. A CA that is taken out of the file later counts no more at once, whatever it signed.
+func OpenTrusted(files Files, log *slog.Logger) (*Source, error) {
+	s, err := OpenSource(files, log)
+	if err != nil {
+		return nil, err
+	}
+	over := time.Now().After(s.material.Certificate.Leaf.NotAfter)
+	if !over && signedBy(s.material.Roots, &s.material.Certificate) != nil {
+		return nil, fmt.Errorf("certificate %s of %s: none of the CAs in %s signed it, but another one that is called %q: nobody in the group would take it; "+
+			"name the ca.crt of that CA, or issue it anew with `fairlead pki issue` by this one", files.Cert, s.material.Identity, files.CA, s.material.Certificate.Leaf.Issuer.CommonName)
+	}
 	return s, nil
 }
 
@@ -140,4 +157,23 @@ func load(files Files) (*Material, error) {
 		return nil, fmt.Errorf("%s: %w; %s", files.Cert, err, remedy)
 	}
 	return &Material{Identity: id, Certificate: pair, Roots: poolOf(cas)}, nil
+}
+
+// signedBy tells whether one of some CAs signed a certificate, itself or by a signer whose certificate is beside it. It is looked
+// at as of its last second.
+func signedBy(roots *x509.CertPool, pair *tls.Certificate) error {
+	between := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if signer, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(signer)
+		}
+	}
+	_, err := pair.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: pair.Leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return err
+	}
+	return nil
 }

@@ -137,3 +137,44 @@ func TestExpiryIsShownOfTheCertificateInUse(t *testing.T) {
 		t.Fatalf("%d after the renewal, want %d", later, issued.NotAfter.Unix())
 	}
 }
+
+// A certificate that none of the CAs beside it signed is refused when it is opened: nobody in the group would take it, and that would be told by the others
+// alone. One that is over is another matter, and while one CA replaces another both are in the file.
+func TestCertificatesOfAnotherCAAreRefusedAtStart(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newCA(t, pki.CAOptions{Name: "ours"}), newCA(t, pki.CAOptions{Name: "theirs"})
+	mine := issue(t, ours, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.1"}})
+	other := issue(t, theirs, pki.Request{Role: pki.Member, Name: "m1", Hosts: []string{"192.0.2.1"}})
+	open := func(files pki.Files) error {
+		_, err := pki.OpenTrusted(files, slog.New(slog.DiscardHandler))
+		return err
+	}
+	err := open(pki.Files{CA: other.CA, Cert: mine.Cert, Key: mine.Key})
+	for _, want := range []string{mine.Cert, other.CA, "member/m1", "ours", "none of the CAs", "pki issue"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
+	}
+	both := filepath.Join(t.TempDir(), "both.crt")
+	var bundle []byte
+	for _, path := range []string{other.CA, mine.CA} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle = append(bundle, data...)
+	}
+	if err := os.WriteFile(both, bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(pki.Files{CA: both, Cert: mine.Cert, Key: mine.Key}); err != nil {
+		t.Errorf("while one CA replaces another: %v", err)
+	}
+	long := time.Now().Add(-30 * 24 * time.Hour)
+	over := issue(t, ours, pki.Request{Role: pki.Agent, Name: "n1", Now: func() time.Time { return long }})
+	for _, ca := range []string{over.CA, other.CA} { // agents that were away while the CA was replaced get another one
+		if err := open(pki.Files{CA: ca, Cert: over.Cert, Key: over.Key}); err != nil {
+			t.Errorf("one that is over: %v", err)
+		}
+	}
+}

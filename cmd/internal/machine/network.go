@@ -78,7 +78,7 @@ func (n *network) openIdentity() (err error) {
 	if n.files, err = pki.Files(c.TLS.TLS).Renewable(filepath.Join(c.DataDir, "tls")); err != nil {
 		return err
 	}
-	source, err := pki.OpenSource(n.files, n.Log)
+	source, err := pki.OpenTrusted(n.files, n.Log)
 	if err != nil {
 		return err
 	}

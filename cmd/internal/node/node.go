@@ -82,7 +82,7 @@ func Over(client *admin.Client) agent.Conn { return conn{client.Agent, client} }
 // Run works until ctx ends, and returns its error. The node keeps its state at the end.
 func Run(ctx context.Context, o Options) error {
 	o.Log = o.Log.With("node", o.Node)
-	source, err := pki.OpenSource(o.Files, o.Log)
+	source, err := pki.OpenTrusted(o.Files, o.Log)
 	if err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func (p *Process) newLoop(o Options) (_ *loop, err error) {
 	if o.Files, err = pki.Files(p.config.TLS).Renewable(filepath.Join(p.config.StateDir, tlsFolder)); err != nil {
 		return nil, err
 	}
-	source, err := pki.OpenSource(o.Files, p.log)
+	source, err := pki.OpenTrusted(o.Files, p.log)
 	if err != nil {
 		return nil, err
 	}
