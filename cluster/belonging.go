@@ -41,6 +41,7 @@ func (n *Node) runBelonging(ctx context.Context) {
 		switch {
 		case member:
 			founding = false
+			n.obstacle.Store(nil)
 			heard := n.Contact().At
 			if heard.Before(begin) {
 				heard = begin
@@ -52,6 +53,7 @@ func (n *Node) runBelonging(ctx context.Context) {
 		case founding:
 			done, err := n.tryFound(ctx)
 			if err != nil && ctx.Err() == nil {
+				n.obstructed(err)
 				n.complain("group not founded yet", err)
 			}
 			founding = !done
@@ -94,9 +96,16 @@ func (n *Node) askToJoin(ctx context.Context) {
 		n.fail(err)
 	default:
 		if ctx.Err() == nil {
+			n.obstructed(err)
 			n.complain("not joined yet", err)
 		}
 	}
+}
+
+// obstructed keeps what was in the way, for those who ask why there is no group.
+func (n *Node) obstructed(err error) {
+	text := err.Error()
+	n.obstacle.Store(&text)
 }
 
 // complain logs what is tried again and again, as often as a person wants to read it.

@@ -30,6 +30,7 @@ type Status struct {
 	Queued   int           // commands that wait on this member
 	Writing  time.Duration // for how long a write of the log or a vote has been waited for, 0 if none is under way
 	Former   bool          // it belonged to the group, and does not any more
+	Obstacle string        // what kept the group from being founded, or this member from joining, when that was tried last; empty once it belongs
 	Peers    []PeerStatus
 }
 
@@ -54,6 +55,9 @@ func (n *Node) Status() Status {
 		Former: n.former(),
 	}
 	s.Leader, _ = n.Leader()
+	if at := n.obstacle.Load(); at != nil {
+		s.Obstacle = *at
+	}
 	if list, err := n.stores.Snapshots.List(); err == nil && len(list) > 0 {
 		s.Snapshot = Index(list[0].Index)
 	}

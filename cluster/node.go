@@ -46,7 +46,8 @@ type Node struct {
 	renewed  chan struct{} // the record is another one, by a backup: for the leader's functions
 	outlived chan struct{} // likewise: for the log
 	lead     []LeaderFunc
-	led      atomic.Uint64 // the newest term that this member was seen to lead, 0 for none
+	obstacle atomic.Pointer[string] // see Status
+	led      atomic.Uint64          // the newest term that this member was seen to lead, 0 for none
 
 	stopped  chan struct{} // the library has ended; it answers nobody any more, not even everybody who waits
 	failOnce sync.Once

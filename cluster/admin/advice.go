@@ -39,11 +39,35 @@ func summarize(status *fairleadv1.StatusResponse) {
 	status.Advice = strings.Join(slices.DeleteFunc(append([]string{disclaim(status), advise(status, t, down)}, whys...), func(part string) bool { return part == "" }), "; ")
 }
 
+// moved are the voters that are reached elsewhere by now than where the configuration has the others look for them, while nobody leads who would
+// have it mended.
+func moved(status *fairleadv1.StatusResponse) (out []*fairleadv1.Member) {
+	for _, member := range status.GetMembers() {
+		if at := member.GetReachedAt(); at != "" && at != member.GetAddress() && member.GetSuffrage() == fairleadv1.Suffrage_SUFFRAGE_VOTER {
+			out = append(out, member)
+		}
+	}
+	return out
+}
+
+// renumbered says that nobody can be elected since voters look for each other at former addresses.
+func renumbered(moved []*fairleadv1.Member) string {
+	var each []string
+	for _, member := range moved {
+		each = append(each, fmt.Sprintf("%s is at %s, where the group's configuration has %s", member.GetName(), member.GetReachedAt(), member.GetAddress()))
+	}
+	return "nobody leads, and Raft addresses have changed: " + strings.Join(each, "; ") + "; of a majority they may not change at once: " +
+		"start as many with their former addresses as a quorum needs, then change one after the other, or, where the former addresses are gone for good, " +
+		"`fairlead raft recover` on the member that has applied the most (docs/failures.md, \"Other addresses for all members\")"
+}
+
 func advise(status *fairleadv1.StatusResponse, t tally, down []string) string {
 	missing := strings.Join(down, ", ")
 	switch {
 	case t.voters == 0:
-		return "this member belongs to no group yet: give all first members the same bootstrap token, or let it join a group"
+		return "" // the member says why (Leaderless)
+	case status.GetLeader() == "" && len(moved(status)) > 0:
+		return renumbered(moved(status))
 	case !t.quorate() && status.GetLeader() == "":
 		return fmt.Sprintf("no quorum: %s; traffic goes on as last agreed, changes wait; start %s again, "+
 			"or if they are lost for ever, `fairlead raft recover`", t, missing)

@@ -16,6 +16,8 @@ type Group interface {
 	Self() Member
 	// Leader is who leads as this member knows; ok is false while there is nobody.
 	Leader() (leader Member, ok bool)
+	// Leaderless is what it knows of why, while Leader knows nobody.
+	Leaderless() Leaderless
 	// Status is what this member knows by itself. It must not wait for others.
 	Status(ctx context.Context) (Status, error)
 
@@ -98,6 +100,7 @@ type MemberStatus struct {
 	Epoch       uint64
 	Digest      string // of its record at DigestAt, hex
 	DigestAt    uint64
+	ReachedAt   string        // where it says itself that its Raft port is; Address is what the configuration has
 	Writing     time.Duration // for how long a write of its log or a vote has been waited for
 	Announced   Revision
 }

@@ -49,6 +49,9 @@ type memberView struct {
 	writing  time.Duration
 	knows    []admin.MemberStatus // a former member: whom it takes for the members
 
+	leaderless admin.Leaderless
+	reachedAt  string // where it says that it is; where the configuration has it without
+
 	onSnapshot func() // runs while a snapshot is taken
 }
 
@@ -71,6 +74,15 @@ func (v *memberView) Leader() (admin.Member, bool) {
 	return admin.Member{}, false
 }
 
+func (v *memberView) Leaderless() admin.Leaderless {
+	l := v.leaderless
+	l.Member = v.Self().Name
+	for _, m := range v.group.members {
+		l.Voters = append(l.Voters, m.Name)
+	}
+	return l
+}
+
 func (v *memberView) Status(context.Context) (admin.Status, error) {
 	v.group.mu.Lock()
 	defer v.group.mu.Unlock()
@@ -88,6 +100,7 @@ func (v *memberView) Status(context.Context) (admin.Status, error) {
 		if m.ID == v.id {
 			m.State, m.Term, m.Applied, m.Commit, m.Digest, m.Version, m.Group, m.Epoch = "Follower", 7, 42, 42, "d1", "v1", "g1", 1
 			m.DigestAt, m.Writing = cmp.Or(v.digestAt, 42), v.writing
+			m.ReachedAt = cmp.Or(v.reachedAt, m.Address)
 			if v.digest != "" {
 				m.Digest = v.digest
 			}

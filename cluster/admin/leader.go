@@ -61,7 +61,7 @@ func (l onLeader) client(caller Caller, what string) (*Client, *Refusal) {
 	self := l.group.Self()
 	switch {
 	case !ok:
-		refusal.Why = "nobody leads at present"
+		refusal.Why, refusal.Remedy = l.group.Leaderless().Tell()
 	case caller.ForwardedBy != "":
 		refusal.Why = caller.ForwardedBy + " took " + self.Name + " for the leader, which it is not"
 	case leader.ID == self.ID:

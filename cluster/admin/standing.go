@@ -16,8 +16,8 @@ type Standing struct {
 	Revoked pki.Revoked
 	// Serves tells whether a member is a server of the newest committed configuration; optional: each is.
 	Serves func(member string) bool
-	// Starting tells whether this member has read no record of a group yet; optional: it has.
-	Starting func() bool
+	// Starting tells why this member has not read the group's record since it started, and what to do; empty once it has. Optional: it has.
+	Starting func() (why, remedy string)
 }
 
 // fault is what is wrong with a caller, whatever it calls; nil for nothing. A call that a member hands on is one of both.
@@ -58,13 +58,14 @@ func (s Standing) serving(c Caller, procedure string) *Refusal {
 
 // starting refuses what a member could only answer from a record that it does not have yet; nil once it has.
 func (s Standing) starting(procedure string) *Refusal {
-	if s.Starting == nil || !s.Starting() {
+	if s.Starting == nil {
 		return nil
 	}
-	return &Refusal{
-		Code: NotReady, What: "call " + procedure, Why: "this member is starting and has not read the group's record yet",
-		Remedy: "try again in some seconds, or ask another member; `fairlead raft status` shows how far it is",
+	why, remedy := s.Starting()
+	if why == "" {
+		return nil
 	}
+	return &Refusal{Code: NotReady, What: "call " + procedure, Why: why, Remedy: remedy}
 }
 
 // streams are those under way, so that each ends once its caller would be refused.

@@ -195,7 +195,12 @@ func TestAMemberThatIsStartingSaysSo(t *testing.T) {
 	var starting atomic.Bool
 	starting.Store(true)
 	standing := standingOf()
-	standing.Starting = starting.Load
+	standing.Starting = func() (why, remedy string) {
+		if !starting.Load() {
+			return "", ""
+		}
+		return "m1 is starting", "try again in some seconds"
+	}
 	g := &gate{table: accessTable(), standing: standing, now: time.Now}
 	waits := 0
 	for procedure, rule := range accessTable() {

@@ -36,6 +36,10 @@ func (s *RaftService) Status(ctx context.Context, req *fairleadv1.StatusRequest)
 	}
 	doubt(response)
 	summarize(response)
+	if response.GetVoters() == 0 && !response.GetFormer() {
+		why, remedy := s.group.Leaderless().Tell()
+		response.Advice = why + "; " + remedy
+	}
 	return response, nil
 }
 
@@ -140,7 +144,7 @@ func adopt(known, itself *fairleadv1.Member) {
 	known.LastContactMs, known.Format, known.Version = itself.LastContactMs, itself.GetFormat(), itself.GetVersion()
 	known.Group, known.Epoch, known.Digest = itself.GetGroup(), itself.GetEpoch(), itself.GetDigest()
 	known.Announced, known.Unreachable = itself.GetAnnounced(), ""
-	known.DigestAt, known.WritingMs = itself.GetDigestAt(), itself.GetWritingMs()
+	known.DigestAt, known.WritingMs, known.ReachedAt = itself.GetDigestAt(), itself.GetWritingMs(), itself.GetReachedAt()
 }
 
 // follow takes over what the leader can tell best.
@@ -189,6 +193,7 @@ func statusToWire(member MemberStatus) *fairleadv1.Member {
 	wire.State, wire.Term, wire.Applied, wire.Commit = member.State, member.Term, member.Applied, member.Commit
 	wire.Format, wire.Version, wire.Group, wire.Epoch = member.Format, member.Version, member.Group, member.Epoch
 	wire.Digest, wire.DigestAt, wire.WritingMs = member.Digest, member.DigestAt, member.Writing.Milliseconds()
+	wire.ReachedAt = member.ReachedAt
 	wire.Announced = toRevision(member.Announced)
 	if member.Heard {
 		ms := member.LastContact.Milliseconds()

@@ -132,7 +132,11 @@ func (s *Service) planAtLeader(ctx context.Context, what string, req *fairleadv1
 	}
 	switch {
 	case name == "":
-		return nil, notLeader("nobody leads at present, and only the leader knows what the sources show")
+		why, remedy := s.leaderless()
+		if why == "" {
+			return nil, notLeader("nobody leads at present, and only the leader knows what the sources show")
+		}
+		return nil, &admin.Refusal{Code: admin.NotLeader, What: what, Why: why, Remedy: remedy}
 	case name == s.o.Member:
 		return nil, notLeader(name + " leads, and waits for a commit or has not planned yet")
 	case req.GetHere(), client == nil:

@@ -43,6 +43,18 @@ func remote(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
+// refused is an error of the group that people are told: where nobody leads, with what is known of why.
+func (s *Service) refused(what string, err error) error {
+	if !errors.Is(err, cluster.ErrNotLeader) || errors.Is(err, cluster.ErrUnknownOutcome) {
+		return remote(what, err)
+	}
+	why, remedy := s.leaderless()
+	if why == "" {
+		why, remedy = "no leader took it: "+err.Error(), "try again in a moment; `fairlead raft status` tells more if it stays so"
+	}
+	return &admin.Refusal{Code: admin.NotLeader, What: what, Why: why, Remedy: remedy}
+}
+
 // local is the inverse of remote: what a member makes of the leader's answer. A call that may have arrived and
 // was not answered is of unknown outcome.
 func local(err error) error {

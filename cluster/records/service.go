@@ -13,6 +13,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster"
+	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/internal/spelling"
@@ -54,6 +55,8 @@ type Options struct {
 	Manifests func(ctx context.Context, files map[string][]byte) (world.World, error)
 	// ToLeader names who leads, as far as is known, and the way there: nil if its address is not known. Optional.
 	ToLeader func() (name string, client fairleadv1connect.RecordServiceClient)
+	// Leaderless tells why this member knows nobody who leads and what to do about it; empty if it knows one. Optional.
+	Leaderless func() (why, remedy string)
 	// Settle is how long a watch waits after a change for those that follow it. Default 50 ms.
 	Settle time.Duration
 }
@@ -88,10 +91,35 @@ func (s *Service) view(ctx context.Context, what string, linearizable bool) (*fs
 			return nil, refuse(connect.CodeUnimplemented, "invalid", what, "this member cannot make linearizable reads", "leave out linearizable")
 		}
 		if err := s.o.Barrier(ctx); err != nil {
-			return nil, remote(what, err)
+			return nil, s.refused(what, err)
 		}
 	}
 	return s.o.Record.Read(), nil
+}
+
+// doubt is why what a read without a leader showed may stand otherwise by now, and what to do about it; empty where nothing makes it doubtful.
+func (s *Service) doubt(linearizable bool) string {
+	if why, remedy := s.leaderless(); why != "" && !linearizable {
+		return why + "; " + remedy
+	}
+	return ""
+}
+
+func (s *Service) leaderless() (why, remedy string) {
+	if s.o.Leaderless == nil {
+		return "", ""
+	}
+	return s.o.Leaderless()
+}
+
+// none says that the record has no such thing, and where nobody leads, that it cannot be known whether the group has.
+func (s *Service) none(what, why, remedy string, linearizable bool) error {
+	if lack, mend := s.leaderless(); lack != "" && !linearizable {
+		return &admin.Refusal{
+			Code: admin.NoQuorum, What: what, Why: "the record of " + s.o.Member + " has none, which may be behind by now: " + lack, Remedy: mend,
+		}
+	}
+	return notFound(what, why, remedy)
 }
 
 func (s *Service) renderer(v *fsm.View) *renderer {
@@ -124,7 +152,7 @@ func (s *Service) Get(ctx context.Context, req *fairleadv1.GetRequest) (*fairlea
 	if name := req.GetName(); name != "" {
 		found := k.lookup(v, name)
 		if len(found) == 0 {
-			return nil, notFound(what+" "+name, "there is none", "`fairlead get "+k.Name+"` lists them")
+			return nil, s.none(what+" "+name, "there is none", "`fairlead get "+k.Name+"` lists them", req.GetLinearizable())
 		}
 		rows = func(*fsm.View, fsm.Table) []fsm.Record { return found }
 	}
@@ -133,7 +161,7 @@ func (s *Service) Get(ctx context.Context, req *fairleadv1.GetRequest) (*fairlea
 		return nil, err
 	}
 	return &fairleadv1.GetResponse{
-		Documents: p.documents, Revision: desired.RevisionMessage(v.Revision()), More: p.more, Next: p.next,
+		Documents: p.documents, Revision: desired.RevisionMessage(v.Revision()), More: p.more, Next: p.next, Doubt: s.doubt(req.GetLinearizable()),
 	}, nil
 }
 
@@ -149,7 +177,7 @@ func (s *Service) Describe(ctx context.Context, req *fairleadv1.DescribeRequest)
 	if err != nil {
 		return nil, err
 	}
-	out := &fairleadv1.DescribeResponse{Revision: desired.RevisionMessage(v.Revision())}
+	out := &fairleadv1.DescribeResponse{Revision: desired.RevisionMessage(v.Revision()), Doubt: s.doubt(req.GetLinearizable())}
 	found, name := k.lookup(v, req.GetName()), req.GetName()
 	switch {
 	case len(found) > 1:
@@ -162,7 +190,7 @@ func (s *Service) Describe(ctx context.Context, req *fairleadv1.DescribeRequest)
 	}
 	out.History = history(v, k, name, found)
 	if out.Document == "" && len(out.History) == 0 {
-		return nil, notFound(what, "there is none, and none is remembered", "`fairlead get "+k.Name+"` lists them")
+		return nil, s.none(what, "there is none, and none is remembered", "`fairlead get "+k.Name+"` lists them", req.GetLinearizable())
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -59,7 +60,7 @@ func (s *Service) Why(ctx context.Context, req *fairleadv1.WhyRequest) (*fairlea
 	x := leader.Explain(in)
 	ids, err := resolve(x, what, req.GetSubject())
 	if err != nil {
-		return nil, err
+		return nil, doubted(err, what, doubt)
 	}
 	doc, err := document(s.whyDocument(x, ids, req.GetSubject(), leads, doubt))
 	return &fairleadv1.WhyResponse{Document: doc}, err
@@ -84,7 +85,8 @@ func (s *Service) askLeader(ctx context.Context, req *fairleadv1.WhyRequest) (an
 	}
 	switch {
 	case name == "":
-		return nil, "nobody leads at present", nil
+		why, _ := s.leaderless()
+		return nil, cmp.Or(why, "nobody leads at present"), nil
 	case name == s.o.Member:
 		return nil, s.o.Member + " leads, and waits for a commit or has not planned yet", nil
 	case req.GetHere():
@@ -133,6 +135,17 @@ func resolve(x *leader.Explained, what, subject string) ([]fsm.ServiceID, error)
 		return same, nil
 	}
 	return nil, refuse(connect.CodeInvalidArgument, "invalid", what, "Services of several namespaces have the name: "+strings.Join(words(same), ", "), "name one of them, or its namespace with -n")
+}
+
+// doubted is that something was not found where it cannot be known whether there is any: who leads did not answer.
+func doubted(err error, what, doubt string) error {
+	if doubt == "" || connect.CodeOf(err) != connect.CodeNotFound {
+		return err
+	}
+	return &admin.Refusal{
+		Code: admin.NoQuorum, What: what, Why: "it is not found, and there may be one by now: " + doubt,
+		Remedy: "ask again once somebody leads; `fairlead raft status` shows who is away",
+	}
 }
 
 // noService says that nobody has a Service: one that a manifest is there of may be of no use as it is written.

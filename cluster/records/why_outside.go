@@ -30,7 +30,7 @@ func (s *Service) whyOutside(ctx context.Context, kind, name string, leads bool,
 	w := &outsideRenderer{x: leader.ExplainOutside(in), view: in.Record, unplanned: why}
 	found, err := w.find(kind, name)
 	if err != nil {
-		return nil, err
+		return nil, doubted(err, "why "+kind+" "+name, doubt)
 	}
 	if leads {
 		asking, cancel := context.WithTimeout(ctx, askLoopWithin)

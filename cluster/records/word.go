@@ -90,7 +90,7 @@ func (s *Service) commit(ctx context.Context, what, reason string, c fsm.Command
 	caller, _ := admin.CallerFrom(ctx)
 	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Signature(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
 	if err != nil {
-		return fsm.Outcome{}, remote(what, err)
+		return fsm.Outcome{}, s.refused(what, err)
 	}
 	return outcomes[0], nil
 }

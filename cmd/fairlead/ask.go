@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -46,7 +47,7 @@ func (c *cli) dial() (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := pki.OpenSource(group.Files(), slog.New(slog.DiscardHandler)) // it would speak of later changes only
+	source, err := pki.OpenTrusted(group.Files(), slog.New(slog.DiscardHandler)) // it would speak of later changes only
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +75,11 @@ func inForce(source *pki.Source, path string, now time.Time) error {
 func explain(ctx context.Context, what, server string, err error) error {
 	var refusal *admin.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.Code == admin.NotReady && strings.HasPrefix(refusal.What, "call /") { // who calls knows what for
+			told := *refusal
+			told.What = what
+			return &told
+		}
 		return err // says all of it
 	}
 	if server != "" {

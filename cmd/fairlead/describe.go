@@ -92,6 +92,7 @@ func newDescribe(c *cli) *cobra.Command {
 			if answer.GetDocument() == "" && len(answer.GetHistory()) == 0 {
 				return fmt.Errorf("%s: there is none, and none is remembered; `fairlead get %s` lists them", what, kind.Name)
 			}
+			c.doubt(answer.GetDoubt())
 			return c.print(describe(kind, args[1], answer))
 		},
 	}

@@ -94,14 +94,15 @@ func kindsHelp() string {
 func (c *cli) get(ctx context.Context, kind records.Kind, req *fairleadv1.GetRequest) (objects, error) {
 	req.Kind = kind.Name
 	what := strings.TrimSpace("get " + kind.Name + " " + req.GetName())
-	return ask(ctx, c, what, lookWithin, func(ctx context.Context, client *admin.Client) (objects, error) {
+	doubt := ""
+	found, err := ask(ctx, c, what, lookWithin, func(ctx context.Context, client *admin.Client) (objects, error) {
 		all := objects{Kind: kind.Name, Items: []json.RawMessage{}, of: kind}
 		for {
 			page, err := client.Record.Get(ctx, req)
 			if err != nil {
 				return objects{}, err
 			}
-			all.Revision = revisionOf(page.GetRevision())
+			all.Revision, doubt = revisionOf(page.GetRevision()), page.GetDoubt()
 			for _, document := range page.GetDocuments() {
 				all.Items = append(all.Items, json.RawMessage(document))
 			}
@@ -114,4 +115,8 @@ func (c *cli) get(ctx context.Context, kind records.Kind, req *fairleadv1.GetReq
 			req.After = page.GetNext()
 		}
 	})
+	if err == nil {
+		c.doubt(doubt)
+	}
+	return found, err
 }

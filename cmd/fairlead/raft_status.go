@@ -101,6 +101,14 @@ func (g groupStatus) unknown() error {
 	return fmt.Errorf("raft status: %s answered, which is no member of the group any more and does not know how the others are; ask one of them (--server)", g.AnsweredBy)
 }
 
+// group names it, where the one that answers has read the record that says so.
+func (g groupStatus) group() string {
+	if g.Group == "" && len(g.Members) > 0 {
+		return "not known before the record is read"
+	}
+	return fmt.Sprintf("%s, epoch %d, format %d", orNone(g.Group), g.Epoch, g.Format)
+}
+
 // WriteTable writes the group, then a member a line.
 func (g groupStatus) WriteTable(w io.Writer) error {
 	leader := g.Leader
@@ -108,7 +116,7 @@ func (g groupStatus) WriteTable(w io.Writer) error {
 		leader = "nobody"
 	}
 	err := output.WriteFields(w,
-		[2]string{"group", fmt.Sprintf("%s, epoch %d, format %d", orNone(g.Group), g.Epoch, g.Format)},
+		[2]string{"group", g.group()},
 		[2]string{"leader", fmt.Sprintf("%s, term %d", leader, g.Term)},
 		[2]string{"voters", fmt.Sprintf("%d of %d healthy, quorum is %d", g.HealthyVoters, g.Voters, g.Quorum)},
 		[2]string{"advice", g.Advice},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,13 @@ type cli struct {
 	flags       pki.Context // --server --ca --cert --key
 	contextFile string      // --context
 	format      output.Format
+}
+
+// doubt says, beside an answer, why it may stand otherwise by now; nothing if it is not doubtful.
+func (c *cli) doubt(why string) {
+	if why != "" {
+		_, _ = fmt.Fprintf(c.err, "fairlead: it may stand otherwise by now: %s\n", output.Clean(why)) // nobody is left to tell
+	}
 }
 
 // print writes the command's answer in the format that was asked for.

@@ -112,7 +112,10 @@ type Member struct {
 	// Why it is not healthy; empty if it is, or if its leader does not tell.
 	Unhealthy string `protobuf:"bytes,21,opt,name=unhealthy,proto3" json:"unhealthy,omitempty"`
 	// For how long it has waited for a write of its log or a vote, 0 if none is under way.
-	WritingMs     int64 `protobuf:"varint,22,opt,name=writing_ms,json=writingMs,proto3" json:"writing_ms,omitempty"`
+	WritingMs int64 `protobuf:"varint,22,opt,name=writing_ms,json=writingMs,proto3" json:"writing_ms,omitempty"`
+	// Where the member itself says that its Raft port is reached; the configuration of the group may have an older address. Empty from members that
+	// do not tell.
+	ReachedAt     string `protobuf:"bytes,23,opt,name=reached_at,json=reachedAt,proto3" json:"reached_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,6 +302,13 @@ func (x *Member) GetWritingMs() int64 {
 		return x.WritingMs
 	}
 	return 0
+}
+
+func (x *Member) GetReachedAt() string {
+	if x != nil {
+		return x.ReachedAt
+	}
+	return ""
 }
 
 type StatusRequest struct {
@@ -1633,7 +1643,7 @@ var File_fairlead_v1_raft_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\n" +
-	"\x16fairlead/v1/raft.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\x9d\x05\n" +
+	"\x16fairlead/v1/raft.proto\x12\vfairlead.v1\x1a\x18fairlead/v1/common.proto\"\xbc\x05\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x18\n" +
@@ -1659,7 +1669,9 @@ const file_fairlead_v1_raft_proto_rawDesc = "" +
 	"\tdigest_at\x18\x14 \x01(\x04R\bdigestAt\x12\x1c\n" +
 	"\tunhealthy\x18\x15 \x01(\tR\tunhealthy\x12\x1d\n" +
 	"\n" +
-	"writing_ms\x18\x16 \x01(\x03R\twritingMsB\x12\n" +
+	"writing_ms\x18\x16 \x01(\x03R\twritingMs\x12\x1d\n" +
+	"\n" +
+	"reached_at\x18\x17 \x01(\tR\treachedAtB\x12\n" +
 	"\x10_last_contact_ms\"B\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05local\x18\x01 \x01(\bR\x05local\x12\x1b\n" +

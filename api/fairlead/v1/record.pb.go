@@ -170,8 +170,10 @@ type GetResponse struct {
 	// What the answering member had applied.
 	Revision *Revision `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	// There may be more: ask again with after = next. A page may be empty where a filter matched nothing.
-	More          bool   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
-	Next          string `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	More bool   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Next string `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	// Why it may stand otherwise by now, and what to do about it; empty while the answering member knows who leads.
+	Doubt         string `protobuf:"bytes,5,opt,name=doubt,proto3" json:"doubt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -230,6 +232,13 @@ func (x *GetResponse) GetMore() bool {
 func (x *GetResponse) GetNext() string {
 	if x != nil {
 		return x.Next
+	}
+	return ""
+}
+
+func (x *GetResponse) GetDoubt() string {
+	if x != nil {
+		return x.Doubt
 	}
 	return ""
 }
@@ -300,8 +309,10 @@ type DescribeResponse struct {
 	// The object as a JSON document; empty if it is gone and only its history is left.
 	Document string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
 	// Oldest first.
-	History       []*Transition `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
-	Revision      *Revision     `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	History  []*Transition `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
+	Revision *Revision     `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// As in GetResponse.
+	Doubt         string `protobuf:"bytes,4,opt,name=doubt,proto3" json:"doubt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -355,6 +366,13 @@ func (x *DescribeResponse) GetRevision() *Revision {
 		return x.Revision
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetDoubt() string {
+	if x != nil {
+		return x.Doubt
+	}
+	return ""
 }
 
 // Transition is one committed change of one object.
@@ -1421,20 +1439,22 @@ const file_fairlead_v1_record_proto_rawDesc = "" +
 	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x1a9\n" +
 	"\vFilterEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x86\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9c\x01\n" +
 	"\vGetResponse\x12\x1c\n" +
 	"\tdocuments\x18\x01 \x03(\tR\tdocuments\x121\n" +
 	"\brevision\x18\x02 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
-	"\x04next\x18\x04 \x01(\tR\x04next\"]\n" +
+	"\x04next\x18\x04 \x01(\tR\x04next\x12\x14\n" +
+	"\x05doubt\x18\x05 \x01(\tR\x05doubt\"]\n" +
 	"\x0fDescribeRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
-	"\flinearizable\x18\x03 \x01(\bR\flinearizable\"\x94\x01\n" +
+	"\flinearizable\x18\x03 \x01(\bR\flinearizable\"\xaa\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x121\n" +
 	"\ahistory\x18\x02 \x03(\v2\x17.fairlead.v1.TransitionR\ahistory\x121\n" +
-	"\brevision\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\"\xad\x01\n" +
+	"\brevision\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x14\n" +
+	"\x05doubt\x18\x04 \x01(\tR\x05doubt\"\xad\x01\n" +
 	"\n" +
 	"Transition\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x12\x12\n" +

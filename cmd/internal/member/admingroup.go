@@ -11,6 +11,7 @@ import (
 
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cmd/internal/config"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -20,6 +21,7 @@ type adminGroup struct {
 	state   *fsm.State
 	self    admin.Member
 	version string
+	config  *config.Controller
 	// apiOf tells where a member's API is, by its name.
 	apiOf func(name string) string
 	// doubts tells what is wrong with a server's record, as far as this member compared it.
@@ -33,6 +35,11 @@ func (g *adminGroup) Self() admin.Member { return g.self }
 func (g *adminGroup) Leader() (admin.Member, bool) {
 	p, ok := g.node.Leader()
 	return admin.Member{ID: p.ID, Name: p.Name, Address: p.Address, APIAddress: g.apiOf(p.Name), Leader: true, Voter: true}, ok
+}
+
+func (g *adminGroup) Leaderless() admin.Leaderless {
+	raft := g.node.Status()
+	return leaderlessOf(g.config, &raft, time.Now())
 }
 
 func (g *adminGroup) Status(context.Context) (admin.Status, error) {
@@ -69,6 +76,7 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 	group, epoch, _ := g.state.Identity()
 	m.State, m.Term, m.Applied, m.Commit = raft.State, c.Term, uint64(c.Applied), uint64(c.Commit)
 	m.Group, m.Epoch = string(group), uint64(epoch)
+	m.ReachedAt = g.self.Address
 	m.Digest, m.DigestAt, m.Writing = view.Digest().String(), uint64(view.Applied()), raft.Writing
 	m.Format, m.Version = fsm.NewestFormat, g.version
 	if m.Heard = !c.At.IsZero(); m.Heard && !c.Leads {

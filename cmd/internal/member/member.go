@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,6 +55,7 @@ type Member struct {
 	comparer  *compare.Comparer
 	self      admin.Member
 	run       string          // drawn at this start
+	read      atomic.Bool     // see hasRead
 	open      context.Context // until Close
 	close     context.CancelFunc
 	kube      *client.API                     // nil: no cluster is read
@@ -143,16 +145,19 @@ func (m *Member) openNetwork() (err error) {
 
 // apiOf tells where a member's API is: what the record says, else the configuration.
 func (m *Member) apiOf(name string) string {
+	recorded, configured := "", ""
 	for _, known := range fsm.List[*fsm.Member](m.state.Read(), fsm.TableMembers) {
 		if known.Name == name && known.API != "" {
-			return known.API
+			recorded = known.API
 		}
 	}
-	i := slices.IndexFunc(m.config.Members, func(c config.Member) bool { return c.Name == name })
-	if i < 0 {
-		return ""
+	if i := slices.IndexFunc(m.config.Members, func(c config.Member) bool { return c.Name == name }); i >= 0 {
+		configured = m.config.Members[i].API
 	}
-	return m.config.Members[i].API
+	if !m.hasRead() { // what the record has may be of a time before all of them moved
+		return cmp.Or(configured, recorded)
+	}
+	return cmp.Or(recorded, configured)
 }
 
 func (m *Member) openNode() (err error) {
@@ -226,13 +231,6 @@ func (m *Member) opening() []cluster.Proposal {
 
 // Record is this member's copy, for those in the same process who show it.
 func (m *Member) Record() *fsm.State { return m.state }
-
-// starting tells whether this member has read no record of a group yet. One that has no snapshot reads nothing before a leader tells it what is
-// committed.
-func (m *Member) starting() bool {
-	id, _, _ := m.state.Identity()
-	return id == ""
-}
 
 // Name is the member's name.
 func (m *Member) Name() string { return m.config.Name }

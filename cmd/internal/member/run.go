@@ -85,10 +85,10 @@ func (m *Member) Run(ctx context.Context) error {
 
 // ready tells why this member should not be counted on, nil if it may be.
 func (m *Member) ready() error {
-	c := m.node.Contact()
+	if err := unready(m.node.Contact(), m.leaderless, time.Now()); err != nil {
+		return err
+	}
 	switch {
-	case !c.CaughtUp():
-		return fmt.Errorf("behind: applied %d of %d", c.Applied, c.Commit)
 	case m.speaker != nil && !m.announcer.Status().Open:
 		return fmt.Errorf("not announcing yet: %s", m.announcer.Status().Reason)
 	}

@@ -43,7 +43,7 @@ func (m *Member) openServices() (err error) {
 	if err != nil {
 		return err
 	}
-	group := &adminGroup{node: m.node, state: m.state, self: m.self, version: m.version, apiOf: m.apiOf, doubts: m.comparer.Doubts}
+	group := &adminGroup{node: m.node, state: m.state, self: m.self, version: m.version, config: &m.config, apiOf: m.apiOf, doubts: m.comparer.Doubts}
 	m.server.Mount(func(o ...connect.HandlerOption) (string, http.Handler) {
 		return fairleadv1connect.NewRaftServiceHandler(admin.NewRaftService(group, m.clients, m.log), o...)
 	})
@@ -56,7 +56,7 @@ func (m *Member) openServices() (err error) {
 		return fairleadv1connect.NewRecordServiceHandler(records.New(records.Options{
 			Member: m.config.Name, Record: m.state, Leader: m.node, Proposer: m.node, Barrier: barrier, Sessions: m.sessions, Flows: m.flows,
 			NodeSessions: func(p fsm.PeerName) map[fsm.NodeID]string { return m.agents.SpeakerSessions(p) },
-			Planner:      m.work, ToLeader: m.toLeader, Manifests: manifests.Once(reviewLegacy, m.config.ConfigNamespaces()),
+			Planner:      m.work, ToLeader: m.toLeader, Leaderless: m.leaderless, Manifests: manifests.Once(reviewLegacy, m.config.ConfigNamespaces()),
 		}), o...)
 	})
 	if err := m.registry.Register(records.Collector{Record: m.state}); err != nil {
