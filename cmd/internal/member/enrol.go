@@ -66,6 +66,10 @@ func (m *Member) holdCertificate(authority *pki.Authority) (err error) {
 		renew = enrol.BySigning(authority, source)
 		again = renew // its own expired certificate does not keep it from signing
 	}
+	if authority == nil {
+		m.log.Warn("this member's certificate is renewed by another one that has tls.caKey, or by nobody: then it ends", "not_after", source.Material().Certificate.Leaf.NotAfter,
+			"remedy", "see that at least one member has tls.caKey (fairlead pki signer; docs/install.md)")
+	}
 	m.registry.MustRegister(pki.ExpiryGauge(source))
 	m.holder, err = enrol.NewHolder(enrol.HolderOptions{
 		Files: m.network.Files, Source: source, Renew: renew, Enrol: again, Renewed: m.clients.Close, Log: m.log, Metrics: m.registry,

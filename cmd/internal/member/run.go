@@ -88,6 +88,11 @@ func (m *Member) ready() error {
 	if err := unready(m.node.Contact(), m.leaderless, time.Now()); err != nil {
 		return err
 	}
+	if m.network.Endpoint != nil {
+		if err := ending(m.network.Endpoint.Source.Material().Certificate.Leaf, time.Now()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case m.speaker != nil && !m.announcer.Status().Open:
 		return fmt.Errorf("not announcing yet: %s", m.announcer.Status().Reason)
