@@ -30,6 +30,12 @@ func TestMain(m *testing.M) {
 }
 
 func TestASignalEndsAProcessThatWaitsForEver(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) { endsBy(t, signal) })
+	}
+}
+
+func endsBy(t *testing.T, signal syscall.Signal) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), hangs+"=1")
 	var said strings.Builder
@@ -44,7 +50,7 @@ func TestASignalEndsAProcessThatWaitsForEver(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "waits\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
