@@ -10,6 +10,7 @@ import (
 
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -26,7 +27,10 @@ func (s *Service) Offer(ctx context.Context, req *fairleadv1.OfferRequest) (*fai
 	what := "offer a token for " + subjectOf(req.GetNode(), req.GetOutside())
 	ttl := time.Duration(req.GetTtlSeconds()) * time.Second
 	var err error
+	named := pki.CheckName(req.GetNode())
 	switch {
+	case named != nil:
+		err = &admin.Refusal{Code: admin.Invalid, What: what, Why: named.Error(), Remedy: "name it as its certificate shall"}
 	case ttl <= 0 || ttl > maxTTL:
 		err = &admin.Refusal{Code: admin.Invalid, What: what, Why: fmt.Sprintf("it cannot be good for %v", ttl), Remedy: fmt.Sprintf("use --ttl up to %v", maxTTL)}
 	case len(fsm.List[*fsm.Enrolment](s.o.Record.Read(), fsm.TableEnrolments)) >= maxOffers:
