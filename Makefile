@@ -29,6 +29,7 @@ build: ## build bin/fairlead and bin/fairlead-driver-haproxy
 
 run: ## three members, a switch and nodes on this machine, no root: make run ARGS="--once -o json"
 	@hack/setup.sh --build-only 1>&2
+	@echo "building $(BIN): some minutes the first time, then seconds" 1>&2
 	@$(MAKE) --no-print-directory build 1>&2
 	@exec $(BIN) dev $(ARGS)
 

@@ -10,10 +10,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,6 +70,10 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	// Who reads what is printed may go first. The write fails then, and all ends in order: folders with keys go. Without this the process
+	// would be gone at once. To be told of the signal instead would be wrong: connections that end raise it, too.
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
 	dir, remove, err := folder(o.Data)
 	if err != nil {
 		return err
