@@ -46,6 +46,16 @@ func (c *cli) completeObjects(cmd *cobra.Command, args []string, _ string) ([]st
 	}
 }
 
+// completeFlag offers the names of the objects of a kind for a flag.
+func (c *cli) completeFlag(cmd *cobra.Command, flag, kind string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return c.completeNames(cmd.Context(), kind), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // no such flag: this program is wrong
+	}
+}
+
 // completeNames gives the names of one page of objects; nothing if the group cannot be asked.
 func (c *cli) completeNames(ctx context.Context, of string) []string {
 	k, ok := records.Find(of)

@@ -37,7 +37,10 @@ func TestCompletionOffersWhatWillDo(t *testing.T) {
 		"no-third":       {alive, []string{"get", "svc", "shop/api", ""}, ""},
 		"servers":        {alive, []string{"raft", "remove", ""}, "m1 m2 m3"},
 		"formats":        {nil, []string{"get", "-o", ""}, "table json yaml"},
-		"roles":          {nil, []string{"pki", "issue", "o"}, "operator"},
+		"roles":          {nil, []string{"pki", "issue", ""}, "member agent host operator viewer"},
+		"drain-member":   {alive, []string{"drain", "member", ""}, "m1 m2 m3"},
+		"log-levels":     {nil, []string{"dev", "--log", ""}, "debug info warn error"},
+		"what-ifs":       {nil, []string{"sim", "run", "--manifests", "../../examples/quickstart", "--what-if", "leader"}, "leader-killed"},
 		"nobody-there":   {[]string{deadAddress(t)}, []string{"get", "svc", ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,6 +40,7 @@ func newDev(c *cli) *cobra.Command {
 	flags.BoolVar(&o.Once, "once", false, "wait until record and switch agree, print, and end")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long --once waits")
 	flags.StringVar(&level, "log", level, "what to log to standard error: debug, info, warn or error")
+	complete(cmd, "log", config.Levels()...)
 	cmd.AddCommand(
 		newDevOrder(c, "kill", "Stop a member of a running `fairlead dev`"),
 		newDevOrder(c, "start", "Start a stopped member of a running `fairlead dev`"),
@@ -60,7 +61,7 @@ func newDevOrder(c *cli, verb, short string) *cobra.Command {
 			return dev.Order(cmd.Context(), data, verb, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "the folder of that `fairlead dev`; without it that of the context file")
+	cmd.Flags().StringVar(&data, "data", "", "the folder of that fairlead dev; without it that of the context file")
 	return cmd
 }
 

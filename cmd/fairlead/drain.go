@@ -118,8 +118,11 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 			"  fairlead drain " + of + " " + strings.ToLower(name) + " --undo",
 		Args: arguments(1, 1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 || of == string(fsm.DrainMember) { // `get members` names servers
+			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			if of == string(fsm.DrainMember) { // `get members` names servers
+				return c.completeServers(cmd, args, "")
 			}
 			return c.completeNames(cmd.Context(), of+"s"), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -131,6 +134,9 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 				return usagef("--timeout %s: it is a time above 0", timeout)
 			case quietWithin < 0:
 				return usagef("--quiet-within %s: it is a time, or 0 for not waiting for flows", quietWithin)
+			}
+			if err := needs(cmd, "wait", "timeout", "quiet-within"); err != nil {
+				return err
 			}
 			what := "drain " + of + " " + args[0]
 			err := c.tell(cmd.Context(), what, over, func(ctx context.Context, w word) error {

@@ -38,6 +38,12 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	root.InitDefaultCompletionCmd(args...)
 	started := false
 	prepare(root, &started)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if word := firstWord(cmd, args); cmd.HasSubCommands() && word != "" {
+			return onlySubcommands(cmd, []string{word}) // the flag may be right where the command is not
+		}
+		return err
+	})
 	root.SetArgs(append([]string{}, args...)) // with nil cobra would take those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError
@@ -51,6 +57,35 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 		complain(stderr, cmd, err)
 		return exitFailed
 	}
+}
+
+// firstWord is what stands in the place of a subcommand of cmd; empty for nothing. Values of flags that cmd knows are none.
+func firstWord(cmd *cobra.Command, args []string) string {
+	known, rest, err := cmd.Root().Find(args)
+	if err == nil && known != cmd {
+		return ""
+	}
+	if err != nil {
+		rest = args
+	}
+	for i := 0; i < len(rest); i++ {
+		word := rest[i]
+		switch {
+		case !strings.HasPrefix(word, "-"):
+			return word
+		case strings.Contains(word, "="):
+		default:
+			name := strings.TrimLeft(word, "-")
+			flag := cmd.Flag(name)
+			if flag == nil && len(name) == 1 {
+				flag = cmd.Flags().ShorthandLookup(name)
+			}
+			if flag != nil && flag.NoOptDefVal == "" {
+				i++ // its value
+			}
+		}
+	}
+	return ""
 }
 
 // subject is what the error is about: the command without the program's name, as "raft add: ".

@@ -36,6 +36,17 @@ func TestWrongCommandLinesExitTwoWithOneLineAndTheWayToHelp(t *testing.T) {
 		"unknown-role":        {[]string{"pki", "issue", "king", "x"}, []string{`unknown role "king"`, "operator"}},
 		"bad-duration":        {[]string{"pki", "init", "--ttl", "long"}, []string{"--ttl"}},
 		"help-on-nothing":     {[]string{"help", "bogus"}, []string{`"bogus"`}},
+		"flags-of-another":    {[]string{"apply", "-f", "x"}, []string{`unknown command "apply"`}},
+		"flags-in-between":    {[]string{"-o", "json", "apply", "-f", "x"}, []string{`unknown command "apply"`}},
+		"unknown-verb-flags":  {[]string{"raft", "statsu", "--local"}, []string{"did you mean status?"}},
+		"ignored-timeout":     {[]string{"drain", "node", "n1", "--timeout", "5m"}, []string{"--timeout", "--wait"}},
+		"ignored-quiet":       {[]string{"drain", "node", "n1", "--quiet-within", "5m"}, []string{"--quiet-within", "--wait"}},
+		"ignored-wait":        {[]string{"move", "a/b", "n1", "--timeout", "5m"}, []string{"--timeout", "--wait"}},
+		"ignored-ttl":         {[]string{"pki", "rotate", "--finish", "--ttl", "5m"}, []string{"--ttl", "--finish"}},
+		"ignored-server":      {[]string{"pki", "issue", "agent", "n1", "--server", "192.0.2.1:7443"}, []string{"--server", "operators and viewers"}},
+		"ignored-seeds":       {[]string{"sim", "run", "--manifests", "../../examples/quickstart", "--seeds", "1..3"}, []string{"--seeds 1..3", "--seeds 1..1"}},
+		"ignored-segments":    {[]string{"sim", "run", "--manifests", "../../examples/quickstart", "--segments", "1"}, []string{"--segments", "--manifests"}},
+		"no-name-of-a-node":   {[]string{"pki", "enrol", "no de"}, []string{`"no de"`, "lower-case letters"}},
 		"unknown-shell":       {[]string{"completion", "tcsh"}, []string{`"tcsh"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,6 +67,9 @@ func newMove(c *cli, over wordOver) *cobra.Command {
 			case timeout <= 0:
 				return usagef("--timeout %s: it is a time above 0", timeout)
 			}
+			if err := needs(cmd, "wait", "timeout"); err != nil {
+				return err
+			}
 			m := moved{Service: args[0], Undone: undo, Left: []records.DrainLeft{}}
 			what := "move " + m.Service
 			if !undo {

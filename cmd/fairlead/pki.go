@@ -90,7 +90,7 @@ func newPKIIssue(c *cli) *cobra.Command {
 	var req pki.Request
 	cmd := &cobra.Command{
 		Use:   "issue ROLE NAME",
-		Short: "Make a key and a certificate: member, agent, operator or viewer",
+		Short: "Make a key and a certificate: " + strings.Join(roleNames(), ", "),
 		Long: "Make a key and a certificate signed by the CA in --dir: NAME.key, NAME.crt and ca.crt in --out.\n\n" +
 			"Members need --host for every name and address at which they are dialled. For operators and viewers,\n" +
 			"--server also writes context.yaml, with which the other commands find the group.",
@@ -103,8 +103,11 @@ func newPKIIssue(c *cli) *cobra.Command {
 			}
 			return roleNames(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Role, req.Name = pki.Role(args[0]), args[1]
+			if !person(req.Role) && cmd.Flags().Changed("server") {
+				return usagef("--server: it is for the context.yaml of operators and viewers; leave it out for the role %s", req.Role)
+			}
 			answer, err := issue(dir, out, req, c.flags.Servers)
 			if err != nil {
 				return err
@@ -128,6 +131,9 @@ func issueArgs(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// person tells whether certificates of a role are for people, who find the group by a context file.
+func person(role pki.Role) bool { return role == pki.Operator || role == pki.Viewer }
 
 func roleNames() []string {
 	var names []string
@@ -156,8 +162,7 @@ func issue(dir, out string, req pki.Request, servers []string) (issued, error) {
 		Identity: made.Identity.String(), NotAfter: made.NotAfter.UTC().Truncate(time.Second),
 		CA: files.CA, Cert: files.Cert, Key: files.Key,
 	}
-	person := req.Role == pki.Operator || req.Role == pki.Viewer
-	if !person || len(servers) == 0 {
+	if !person(req.Role) || len(servers) == 0 {
 		return answer, nil
 	}
 	answer.Context = filepath.Join(out, contextFileName)

@@ -12,6 +12,7 @@ import (
 	fairleadv1 "fairlead.io/fairlead/api/fairlead/v1"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/enrol"
+	"fairlead.io/fairlead/cluster/pki"
 	"fairlead.io/fairlead/cmd/fairlead/internal/output"
 )
 
@@ -39,6 +40,9 @@ func newPKIEnrol(c *cli) *cobra.Command {
 		Example: "  fairlead pki enrol edge-1 --outside",
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := pki.CheckName(args[0]); err != nil {
+				return usagef("%w", err)
+			}
 			if ttl < time.Second {
 				return usagef("--ttl: %v is too short; a second at least", ttl)
 			}

@@ -39,9 +39,12 @@ func newPKIRotate(c *cli) *cobra.Command {
 			"  3. fairlead pki signer --dir next --out signer; put signer.crt and signer.key in the place of their tls.caKey; wait a day\n" +
 			"  4. fairlead pki rotate --dir next --finish; put next/ca.crt in the place of their tls.ca",
 		Args: arguments(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if finish == (next != "") {
 				return usagef("give either --out, to begin, or --finish")
+			}
+			if err := alone(cmd, "finish", "it makes no new CA", "name", "ttl"); err != nil {
+				return err
 			}
 			if finish {
 				dropped, err := pki.FinishRotation(dir)

@@ -62,7 +62,8 @@ func newPlan(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&from, "filename", "f", "", "file with manifests, or folder")
-	cmd.Flags().StringVar(&inPlaceOf, "in-place-of", "", "source that is a folder, as `fairlead get sources` names it, that they stand for")
+	cmd.Flags().StringVar(&inPlaceOf, "in-place-of", "", "source that is a folder, as \"fairlead get sources\" names it, that they stand for")
+	c.completeFlag(cmd, "in-place-of", "sources")
 	return cmd
 }
 

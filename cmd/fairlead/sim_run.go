@@ -22,6 +22,7 @@ import (
 type simRun struct {
 	worldFlags
 	seeds, part string
+	seedsGiven  bool
 	json        bool
 	html, save  string
 	within      time.Duration
@@ -39,6 +40,7 @@ func newSimRun(c *cli, load loadSimulator) *cobra.Command {
 				return err
 			}
 			c.jsonToo(r.json)
+			r.seedsGiven = cmd.Flags().Changed("seeds")
 			if r.whatIf.manifests != "" {
 				return r.ask(cmd.Context(), c, load)
 			}

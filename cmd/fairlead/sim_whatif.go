@@ -21,6 +21,24 @@ type whatIf struct {
 func (w *whatIf) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.manifests, "manifests", "", "ask what would happen to the cluster of these manifests: a folder; see docs/what-if.md")
 	cmd.Flags().StringSliceVar(&w.only, "what-if", nil, "with --manifests: only these of the questions, by id")
+	if err := cmd.RegisterFlagCompletionFunc("what-if", w.complete); err != nil {
+		panic(err) // no such flag: this program is wrong
+	}
+}
+
+// complete offers the ids of the questions about the manifests that are named; nothing if they cannot be read.
+func (w *whatIf) complete(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cluster, err := whatif.Read(w.manifests)
+	if w.manifests == "" || err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	members, _ := cmd.Flags().GetInt("members") // its default, where it is none
+	nodes, _ := cmd.Flags().GetInt("nodes")
+	ids, err := cluster.IDs(whatif.Options{Members: members, Nodes: nodes})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 // check refuses flags that do not go together.
@@ -31,10 +49,10 @@ func (w *whatIf) check(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	return alone(cmd, "manifests", "each question has one world, of your own objects", "scenario", "part", "save", "within", "services")
+	return alone(cmd, "manifests", "each question has one world, of your own objects", "scenario", "part", "save", "within", "services", "segments")
 }
 
-// ask answers all questions about the user's manifests. Of several seeds the first counts.
+// ask answers all questions about the user's manifests.
 func (r *simRun) ask(ctx context.Context, c *cli, load loadSimulator) error {
 	cluster, o, err := r.cluster(c)
 	if err != nil {
@@ -74,6 +92,9 @@ func (r *simRun) cluster(c *cli) (*whatif.Cluster, whatif.Options, error) {
 	seeds, err := parseSeeds(r.seeds, "")
 	if err != nil {
 		return nil, whatif.Options{}, err
+	}
+	if r.seedsGiven && seeds.count() > 1 {
+		return nil, whatif.Options{}, usagef("--seeds %s: with --manifests one seed is played; name it: --seeds %d..%d", r.seeds, seeds.first, seeds.first)
 	}
 	cluster, err := whatif.Read(r.whatIf.manifests)
 	if err != nil {

@@ -66,5 +66,18 @@ func alone(cmd *cobra.Command, one, why string, others ...string) error {
 	return nil
 }
 
+// needs refuses flags that say how something is done which is not asked for.
+func needs(cmd *cobra.Command, one string, flags ...string) error {
+	if cmd.Flags().Changed(one) {
+		return nil
+	}
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--%s says nothing without --%s", flag, one)
+		}
+	}
+	return nil
+}
+
 // drawing are the flags that a scenario from a file leaves nothing to.
 var drawing = []string{"duration", "members", "nodes", "services", "segments"}

@@ -74,6 +74,17 @@ func (c *Cluster) Check(o Options) error {
 	return err
 }
 
+// IDs lists the ids of all questions about a cluster. Errors: it cannot be asked about so.
+func (c *Cluster) IDs(o Options) ([]string, error) {
+	o.Only = nil
+	_, all, err := c.prepare(o)
+	var ids []string
+	for _, q := range all {
+		ids = append(ids, q.id)
+	}
+	return ids, err
+}
+
 // prepare makes a cluster ready, and chooses the questions.
 func (c *Cluster) prepare(o Options) (*plan, []question, error) {
 	p, err := c.plan(o.Members, o.Nodes)
