@@ -137,6 +137,12 @@ func (f *family) markedIn(table uint32) Rule {
 	return Rule{V6: f.v6, Priority: f.o.PriorityIn, Mark: f.o.MarkIn, Mask: f.o.MarkIn, Table: table, Protocol: Protocol}
 }
 
+// back is the rule for answers to who did not come through the switch, in front of those that would send them there.
+func (f *family) back() Rule {
+	back := f.o.marks().back()
+	return Rule{V6: f.v6, Priority: f.o.PriorityIn - 1, Mark: back, Mask: back, Table: mainTable, Protocol: Protocol}
+}
+
 // rules aims at the rules and at the routes that deliver here.
 func (f *family) rules() {
 	marked := f.marked()
@@ -159,6 +165,9 @@ func (f *family) rules() {
 		}
 	}
 	if f.leaves {
+		if r := f.back(); f.have.Rules.Has(r) || !f.have.has(r) { // somebody else's does the same
+			f.goal.Rules.Add(r)
+		}
 		f.goal.Rules.Add(Rule{
 			V6: f.v6, Priority: f.o.PriorityMark, Mark: f.o.MarkOut, Mask: f.o.MarkOut, Table: f.out, Protocol: Protocol,
 		})

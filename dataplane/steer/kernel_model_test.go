@@ -273,6 +273,12 @@ func (w modelKernel) leaves(a netip.Addr) (host, pod string) {
 	return w.route(a, client, mark), w.route(of(a.Is6(), pod4, pod6), client, mark)
 }
 
+// returns tells where this host's packets from an address go that answer somebody who did not come through the switch.
+func (w modelKernel) returns(a netip.Addr) string {
+	in, out, _ := w.marks()
+	return w.route(a, of(a.Is6(), pod4, pod6), in|out)
+}
+
 // connect begins a connection to an address.
 func (w modelKernel) connect(a netip.Addr) {
 	_, w.idle[a], _ = w.marks()

@@ -5,7 +5,7 @@ package steer
 import "fmt"
 
 // filterVersion is raised whenever the rules of the nftables table change, so that a newer agent makes it anew.
-const filterVersion = 2
+const filterVersion = 3
 
 // marks are the bits that the rules of our nftables table set and look for. They are part of the name of these rules, a
 // Filter, so that whoever finds the table knows them.
@@ -17,6 +17,9 @@ type marks struct {
 }
 
 func (o Options) marks() marks { return marks{in: o.MarkIn, out: o.MarkOut} }
+
+// back are the bits of answers to who did not come through the switch. No other packet has both marks.
+func (m marks) back() uint32 { return m.in | m.out }
 
 // filter names the rules that use these marks.
 func (m marks) filter() string {
@@ -50,6 +53,8 @@ func (m marks) follow(r Rule, found string) Rule {
 	had, ok := marksOf(found)
 	switch {
 	case !ok || r.Mask == 0:
+	case r.Mask == had.back():
+		r.Mark, r.Mask = m.back(), m.back()
 	case r.Mask == had.in:
 		r.Mark, r.Mask = m.in, m.in
 	case r.Mask&(had.out|had.former) != 0:

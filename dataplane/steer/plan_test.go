@@ -310,6 +310,10 @@ func (w modelKernel) reached(t *rapid.T, want steer.Wanted, goal steer.Goal) {
 				t.Fatalf("answers of %s leave by %q and %q, not by %s", addr, host, pod, s)
 			}
 		}
+		named := slices.ContainsFunc(want.Config.Switches, func(s netip.Addr) bool { _, on := facts().Ways[s]; return on && !s.Is6() })
+		if way := w.returns(addr); named && !addr.Is6() && !want.Config.ReplaceDefault && way != nodeDefault.Gateway.String() {
+			t.Fatalf("refusals of %s to who did not come through the switch leave by %q, not by the main table: rules %v", addr, way, w.Rules)
+		}
 		for n := range 3 {
 			p := desired.Port{Protocol: 6, Number: uint16(80 + n)}
 			if open := w.Elements[steer.PortElement(addr, p)]; open != slices.Contains(a.Ports, p) {
@@ -330,7 +334,7 @@ func (w modelKernel) reached(t *rapid.T, want steer.Wanted, goal steer.Goal) {
 			rules++
 		}
 	}
-	if rules > 2*(2*4+1) {
+	if rules > 2*(2*4+2) {
 		t.Fatalf("%d rules for at most 4 addresses of a family with their own: %v", rules, w.Rules)
 	}
 }

@@ -215,10 +215,10 @@ func TestRow9_5AndRow9_8AndRow13_5RulesAndTablesAreAsDocumented(t *testing.T) {
 		s.Close()
 	}
 	for command, want := range map[string]string{
-		"ip rule": "0: from all lookup local\n30101: from all to 198.51.100.10 lookup 101 proto 83\n" +
+		"ip rule": "0: from all lookup local\n30100: from all fwmark 0x3000/0x3000 lookup main proto 83\n30101: from all to 198.51.100.10 lookup 101 proto 83\n" +
 			"30102: from 198.51.100.10 lookup 102 proto 83\n30103: from all fwmark 0x2000/0x2000 lookup 102 proto 83\n" +
 			"32766: from all lookup main\n32767: from all lookup default\n",
-		"ip -6 rule": "0: from all lookup local\n30101: from all to 2001:db8:e1::10 lookup 101 proto 83\n" +
+		"ip -6 rule": "0: from all lookup local\n30100: from all fwmark 0x3000/0x3000 lookup main proto 83\n30101: from all to 2001:db8:e1::10 lookup 101 proto 83\n" +
 			"30102: from 2001:db8:e1::10 lookup 102 proto 83\n30103: from all fwmark 0x2000/0x2000 lookup 102 proto 83\n" +
 			"32766: from all lookup main\n",
 		"ip route show table 101":    "local default dev lo proto 83 scope host src 192.0.2.11\n",

@@ -21,14 +21,18 @@ type chain struct {
 //   - arriving: connections that come from outside for a service address are marked, and so are the packets of their
 //     answers then: a translated answer's source is no service address yet when it is routed. After a change of the
 //     mark, a connection that still bears a former one gets that of now first, with whichever packet comes next.
-//   - echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service address
-//     that no interface has. Conntrack puts the service address back.
+//   - echo and own-echo: pings are answered by an address of this host's, since the kernel refuses to answer from a service
+//     address that no interface has. Conntrack puts the service address back. What this host itself sends meets own-echo.
 //   - service: whatever was not translated may only use the Service's ports, and only if somebody here can answer. It
 //     is a prerouting chain because of the same refusal: rejections made later would not leave. Here packets get MarkIn,
 //     too, which an ip rule may deliver here: translated ones never bear it.
 //     What goes no further is counted where that is decided, a chain for each reason: drop-icmp, refuse-unanswered, refuse-port.
 //   - answers: what this host sends from a service address, or about a packet to one; former marks as in arriving.
-//   - own: what this host sends to a service address, unless it was translated.
+//   - leave: where what comes from a service address goes. What answers a connection goes back to where that came from:
+//     through the switch if it entered there, which arriving noted, else by the main table, for which it gets both marks.
+//     The kernel has a refusal belong to the connection that it refuses. All else goes through the switch.
+//   - own: what this host sends to a service address, unless it was translated. To a port that no Service has, IPv4 packets
+//     that are no TCP are refused before they are sent: their ICMP error would have to come from the service address.
 //   - quiet: no neighbour advertisements for service addresses.
 //   - clamp: ICMP errors about a flow may reach another node, so its segments fit what is known of both ways.
 func chains(m marks) []chain {
@@ -47,35 +51,38 @@ func chains(m marks) []chain {
 		{&nftables.Chain{Name: chainICMP}, [][]expr.Any{{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}}},
 		refusing(chainUnanswered),
 		refusing(chainNoPort),
-		{&nftables.Chain{Name: "service4"}, service(SetPorts4, m.in)},
-		{&nftables.Chain{Name: "service6"}, service(SetPorts6, m.in)},
+		{&nftables.Chain{Name: "service4"}, service(SetPorts4, m)},
+		{&nftables.Chain{Name: "service6"}, service(SetPorts6, m)},
+		{&nftables.Chain{Name: chainLeave}, [][]expr.Any{
+			rule(isAnswer(), mark(m.back())),
+			rule(mark(m.out)),
+		}},
 		{base("arriving", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle), append(renew,
-			rule(isAnswer(m.out), mark(m.out)),
+			rule(connectionHas(m.out), isAnswer(), mark(m.out)),
 			rule(connectionHas(m.out), verdict(expr.VerdictAccept)),
 			rule(to(SetAddresses4), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(m.out), verdict(expr.VerdictAccept)),
 			rule(to(SetAddresses6), in(meta(expr.MetaKeyIIFNAME), SetInterfaces), markConnection(m.out), verdict(expr.VerdictAccept)),
-			rule(from(SetAddresses4), mark(m.out)),
-			rule(from(SetAddresses6), mark(m.out)),
+			rule(from(SetAddresses4), jump(expr.VerdictGoto, chainLeave)),
+			rule(from(SetAddresses6), jump(expr.VerdictGoto, chainLeave)),
 		)},
-		{base("echo", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, beforeNAT), [][]expr.Any{
-			rule(to(SetAddresses4), protocol(unix.IPPROTO_ICMP), icmpType(icmpEcho), redirect()),
-			rule(to(SetAddresses6), protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Echo), redirect()),
-		}},
+		{base("echo", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, beforeNAT), echoes()},
+		{base("own-echo", nftables.ChainTypeNAT, nftables.ChainHookOutput, beforeNAT), echoes()},
 		{base("service", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, afterNAT), [][]expr.Any{
 			rule(wasTranslated(), verdict(expr.VerdictAccept)),
 			rule(to(SetAddresses4), jump(expr.VerdictGoto, "service4")),
 			rule(to(SetAddresses6), jump(expr.VerdictGoto, "service6")),
 		}},
 		{base("answers", nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle), append(renew,
-			rule(isAnswer(m.out), mark(m.out)),
-			rule(from(SetAddresses4), mark(m.out)),
-			rule(from(SetAddresses6), mark(m.out)),
-			rule(about(unix.IPPROTO_ICMP, icmpUnreachable, icmpInner4, 4, SetAddresses4), mark(m.out)),
-			rule(about(unix.IPPROTO_ICMPV6, icmp6Unreachable, icmpInner6, 16, SetAddresses6), mark(m.out)),
+			rule(connectionHas(m.out), isAnswer(), mark(m.out), verdict(expr.VerdictAccept)),
+			rule(from(SetAddresses4), jump(expr.VerdictGoto, chainLeave)),
+			rule(from(SetAddresses6), jump(expr.VerdictGoto, chainLeave)),
+			rule(about(unix.IPPROTO_ICMP, icmpUnreachable, icmpInner4, 4, SetAddresses4), jump(expr.VerdictGoto, chainLeave)),
+			rule(about(unix.IPPROTO_ICMPV6, icmp6Unreachable, icmpInner6, 16, SetAddresses6), jump(expr.VerdictGoto, chainLeave)),
 		)},
 		{base("own", nftables.ChainTypeRoute, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
-			rule(to(SetAddresses4), mark(m.in)),
-			rule(to(SetAddresses6), mark(m.in)),
+			rule(to(SetAddresses4), isNot(unix.IPPROTO_TCP), isNot(unix.IPPROTO_ICMP), notToPort(SetPorts4), jump(expr.VerdictGoto, chainNoPort)),
+			rule(to(SetAddresses4), markOnly(m.in, m.out)),
+			rule(to(SetAddresses6), markOnly(m.in, m.out)),
 		}},
 		{base(chainQuiet, nftables.ChainTypeFilter, nftables.ChainHookOutput, afterNAT), [][]expr.Any{
 			rule(about(unix.IPPROTO_ICMPV6, icmp6Advertisement, icmpTarget, 16, SetAddresses6), []expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop)),
@@ -86,15 +93,23 @@ func chains(m marks) []chain {
 	}
 }
 
+// echoes has this host answer pings.
+func echoes() [][]expr.Any {
+	return [][]expr.Any{
+		rule(to(SetAddresses4), protocol(unix.IPPROTO_ICMP), icmpType(icmpEcho), redirect()),
+		rule(to(SetAddresses6), protocol(unix.IPPROTO_ICMPV6), icmpType(icmp6Echo), redirect()),
+	}
+}
+
 // service is what becomes of packets to a service address that nobody translated.
-func service(ports Set, markIn uint32) [][]expr.Any {
+func service(ports Set, m marks) [][]expr.Any {
 	icmp, tooBig := byte(unix.IPPROTO_ICMP), rule(icmpType(icmpUnreachable), is(payload(expr.PayloadBaseTransportHeader, 1, 1), 4))
 	echo := byte(icmpEcho)
 	if ports == SetPorts6 {
 		icmp, tooBig, echo = unix.IPPROTO_ICMPV6, icmpType(icmp6TooBig), icmp6Echo
 	}
 	return [][]expr.Any{
-		mark(markIn),
+		markOnly(m.in, m.out),
 		rule(protocol(icmp), icmpType(echo), verdict(expr.VerdictAccept)),
 		rule(protocol(icmp), tooBig, verdict(expr.VerdictAccept)),
 		rule(protocol(icmp), jump(expr.VerdictGoto, chainICMP)),
@@ -113,6 +128,9 @@ func refusing(name string) chain {
 		reject(unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_PORT_UNREACH),
 	}}
 }
+
+// chainLeave sends answers on their way.
+const chainLeave = "leave"
 
 // ICMP types, where the destination of the packet stands that an ICMP error is about, and the target of an
 // advertisement.
@@ -172,6 +190,11 @@ func mark(bits uint32) []expr.Any {
 	return append(withBits(meta(expr.MetaKeyMARK), bits), &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1})
 }
 
+// markOnly sets bits of the packet's mark instead of others.
+func markOnly(bits, others uint32) []expr.Any {
+	return append(exchange(meta(expr.MetaKeyMARK), others|bits, bits), &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1})
+}
+
 func connection(key expr.CtKey) []expr.Any { return []expr.Any{&expr.Ct{Key: key, Register: 1}} }
 
 func markConnection(bits uint32) []expr.Any {
@@ -185,10 +208,10 @@ func renewConnection(former, bits uint32) []expr.Any {
 
 func connectionHas(bits uint32) []expr.Any { return has(connection(expr.CtKeyMARK), bits) }
 
-// isAnswer tells of packets back to who began a marked connection.
-func isAnswer(bits uint32) []expr.Any {
+// isAnswer tells of packets back to who began a connection.
+func isAnswer() []expr.Any {
 	const reply = 1 // IP_CT_DIR_REPLY
-	return rule(connectionHas(bits), is(connection(expr.CtKeyDIRECTION), reply))
+	return is(connection(expr.CtKeyDIRECTION), reply)
 }
 
 // wasTranslated tells of connections whose destination was.
@@ -225,6 +248,19 @@ func toPort(s Set) []expr.Any {
 		&expr.Payload{DestRegister: next + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 		&expr.Lookup{SourceRegister: first, SetName: string(s)},
 	}
+}
+
+// notToPort is the contrary of toPort.
+func notToPort(s Set) []expr.Any {
+	all := toPort(s)
+	lookup := *all[len(all)-1].(*expr.Lookup)
+	lookup.Invert = true
+	return append(all[:len(all)-1], &lookup)
+}
+
+// isNot tells whether the packet's protocol is another one.
+func isNot(number byte) []expr.Any {
+	return append(meta(expr.MetaKeyL4PROTO), &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{number}})
 }
 
 func protocol(number byte) []expr.Any { return is(meta(expr.MetaKeyL4PROTO), number) }
