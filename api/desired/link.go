@@ -22,6 +22,19 @@ type Link struct {
 // Works tells whether clients can be expected to reach the node by this link.
 func (l Link) Works() bool { return l.Up && !l.Deaf }
 
+// Equal tells whether two links are the same in all they say.
+func (l Link) Equal(o Link) bool {
+	return l.Name == o.Name && l.Up == o.Up && l.Deaf == o.Deaf && slices.Equal(l.Prefixes, o.Prefixes)
+}
+
+// Beside tells whether two links are in one segment, as far as is known: they are in one network. The link-local one of
+// IPv6 is another in every segment.
+func (l Link) Beside(o Link) bool {
+	return slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool {
+		return !p.Addr().IsLinkLocalUnicast() && slices.Contains(o.Prefixes, p)
+	})
+}
+
 // Near tells whether an address is in one of the link's networks.
 func (l Link) Near(address netip.Addr) bool {
 	return slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool { return p.Contains(address) })

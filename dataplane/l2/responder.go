@@ -59,6 +59,7 @@ type Responder struct {
 	known []desired.Link // the same as leases see them, whether they hear anybody or not
 	// announcing is what is announced until when.
 	announcing map[spot]*campaign
+	looked     []desired.Link // the links, as of when it was looked last which answer
 }
 
 // link is an interface and what was heard there.
@@ -114,7 +115,50 @@ func (r *Responder) SetInterfaces(now time.Duration, list []Interface) {
 		}
 		r.known = append(r.known, d)
 	}
+	r.look(now)
 	r.announceOn(now, rose...)
+}
+
+// look announces where other links answer than when it looked last, on all that do now: neighbours know one that does not
+// any more, since it fell, hears nobody or lost its network. Nothing else changes who answers.
+func (r *Responder) look(now time.Duration) {
+	links := r.report(now)
+	if slices.EqualFunc(r.looked, links, desired.Link.Equal) {
+		return
+	}
+	before := r.looked
+	r.looked = links
+	for _, e := range r.book.leases {
+		if was, is := answering(before, e), answering(links, e); e.valid(now) && !slices.Equal(was, is) {
+			r.announce(now, e, is)
+		}
+	}
+}
+
+// answering are the links by which an address is answered for: of those that are for it and up one for each segment, first
+// those that are not deaf, then in order of their names. Links are in one segment if they are in one network.
+func answering(links []desired.Link, e *entry) (names []string) {
+	serving := slices.DeleteFunc(desired.Serving(links, e.Interfaces, e.Address), func(l desired.Link) bool { return !l.Up })
+	slices.SortStableFunc(serving, func(a, b desired.Link) int {
+		return cmp.Or(compareBool(a.Deaf, b.Deaf), cmp.Compare(a.Name, b.Name))
+	})
+	var picked []desired.Link
+	for _, l := range serving {
+		if !slices.ContainsFunc(picked, l.Beside) {
+			picked, names = append(picked, l), append(names, l.Name)
+		}
+	}
+	return names
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // announceOn announces on some links what is answered for.
@@ -184,7 +228,7 @@ func (r *Responder) announce(now time.Duration, e *entry, on []string) {
 
 // serves tells whether an address is answered for on a link.
 func (r *Responder) serves(e *entry, name string) bool {
-	return slices.ContainsFunc(desired.Serving(r.known, e.Interfaces, e.Address), func(l desired.Link) bool { return l.Name == name && l.Up })
+	return slices.Contains(answering(r.looked, e), name)
 }
 
 // report are the links as the group is told of them.
@@ -203,6 +247,7 @@ func (l *link) deaf(now time.Duration) bool {
 
 // Hear takes in a frame, and gives the one that answers it; nil for none.
 func (r *Responder) Hear(now time.Duration, on string, frame []byte) []byte {
+	r.look(now)
 	l := r.link(on)
 	q, ok := parse(frame)
 	if l == nil || !ok || q.from == l.MAC {
@@ -227,6 +272,7 @@ func (r *Responder) Hear(now time.Duration, on string, frame []byte) []byte {
 
 // Due gives what is to be sent now, and when to ask again.
 func (r *Responder) Due(now time.Duration) (frames []Frame, next time.Duration) {
+	r.look(now)
 	next = now + probeEvery
 	for _, l := range r.links {
 		if l.Up && l.neighbour.IsValid() && now-l.asked >= probeEvery {

@@ -225,6 +225,91 @@ func TestACarrierThatComesBackIsAnnouncedOn(t *testing.T) {
 	}
 }
 
+// second gives an interface a card of its own.
+func second(i l2.Interface) l2.Interface {
+	i.MAC = l2.MAC{2, 0, 0, 0, 0, 2}
+	return i
+}
+
+// Of several links in one segment one answers, and when it does not any more the next one does, and says so at once. Rule of
+// the order: who hears somebody, then the name.
+func TestOfLinksInOneSegmentOneAnswersAndTheNextTakesOver(t *testing.T) {
+	t.Parallel()
+	near := [][]string{{"192.0.2.1/24", "2001:db8::1/64", "fe80::1/64"}, {"192.0.2.2/24", "2001:db8::2/64", "fe80::2/64"}}
+	both := []l2.Interface{eth("eth0", true, near[0]...), second(eth("eth1", true, near[1]...))}
+	far := netip.MustParseAddr("203.0.113.7") // which is in no network: all links are for it
+	for name, after := range map[string][]l2.Interface{
+		"it falls":                   {eth("eth0", false, near[0]...), both[1]},
+		"it goes":                    {both[1]},
+		"its addresses go elsewhere": {eth("eth0", true), second(eth("eth1", true, append(near[1], near[0]...)...))},
+		"it hears nobody":            both,
+	} {
+		t.Run(name, func(t *testing.T) {
+			leases := []l2.Lease{lease(vip4, 1), lease(vip6, 2), lease(far, 3)}
+			if name == "its addresses go elsewhere" {
+				leases = leases[:2] // nobody knows that eth0 is in the segment still
+			}
+			r := holding(t, 0, both, leases...)
+			now, knows := time.Duration(0), ""
+			renew := func() { r.Grant(now, r.Renew(now).Sent, leases) }
+			answer := func() (on string) {
+				for _, l := range leases {
+					for _, i := range []string{"eth0", "eth1"} {
+						source := client4
+						if l.Address.Is6() {
+							source = client6
+						}
+						if r.Hear(now, i, asks(clientMAC, source, l.Address)) != nil {
+							if on != "" && on != i {
+								t.Fatalf("%s: both links answer", l.Address)
+							}
+							on = i
+						}
+					}
+				}
+				return on
+			}
+			if knows = answer(); knows != "eth0" {
+				t.Fatalf("%q answers, not the first by name", knows)
+			}
+			for ; now < 5*time.Second; now += time.Second {
+				renew()
+				sent(t, r, now, now+900*time.Millisecond)
+				answer()
+			}
+			r.SetInterfaces(now, after)
+			if name == "it hears nobody" {
+				for range 5 {
+					renew()
+					r.Due(now)
+					now += time.Second
+					r.Hear(now, "eth1", asks(clientMAC, client4, client4))
+				}
+				renew()
+			}
+			frames, _ := r.Due(now)
+			told := map[netip.Addr]bool{}
+			for _, f := range frames {
+				if f.Bytes[13] != 6 && f.Bytes[54] == 135 || f.Bytes[13] == 6 && netip.AddrFrom4([4]byte(f.Bytes[28:32])).Compare(client4) < 0 {
+					continue // a question that tests the link
+				}
+				if a, mac := says(t, f.Bytes); f.Interface == "eth1" && mac == both[1].MAC {
+					told[a] = true
+				}
+			}
+			if len(told) != len(leases) {
+				t.Errorf("told at once that eth1 answers: %v", told)
+			}
+			if name == "it hears nobody" {
+				return // who asks eth0 is heard there
+			}
+			if on := answer(); on != "eth1" {
+				t.Errorf("%q answers", on)
+			}
+		})
+	}
+}
+
 func TestThousandsAreAnnouncedInBursts(t *testing.T) {
 	t.Parallel()
 	var many []l2.Lease
