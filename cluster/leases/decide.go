@@ -156,24 +156,27 @@ func (s *sitting) granted(vip netip.Addr, node fsm.NodeID) fsm.Command {
 }
 
 // able lists the nodes that can answer for an address now, of those that may. If some are in the network that it is in, the
-// others are in other segments: whoever looks for it does not hear them.
-func (s *sitting) able(vip netip.Addr, may []*fsm.Node) (out []fsm.NodeID) {
-	var inside []fsm.NodeID
-	some := false
+// others are in other segments: whoever looks for it does not hear them. Nodes that renew but are not taken for up, as one is
+// for a while that came back, are the last resort: an address that they answer for is better off than one that nobody does.
+func (s *sitting) able(vip netip.Addr, may []*fsm.Node) []fsm.NodeID {
+	near := func(n *fsm.Node) bool { _, near := s.reaches(vip, n.ID); return near }
+	some := slices.ContainsFunc(may, near)
+	var up, last []fsm.NodeID
 	for _, n := range may {
-		works, near := s.reaches(vip, n.ID)
-		some = some || near
-		if !works || n.Liveness != fsm.NodeUp || !s.present(s.now, n.ID) || s.leaving(n.ID) || s.word(n.ID, vip) {
+		works, _ := s.reaches(vip, n.ID)
+		if !works || some && !near(n) || !s.present(s.now, n.ID) || s.leaving(n.ID) || s.word(n.ID, vip) {
 			continue
 		}
-		if out = append(out, n.ID); near {
-			inside = append(inside, n.ID)
+		if n.Liveness == fsm.NodeUp {
+			up = append(up, n.ID)
+		} else {
+			last = append(last, n.ID)
 		}
 	}
-	if some {
-		return inside
+	if len(up) > 0 {
+		return up
 	}
-	return out
+	return last
 }
 
 // idle tells whether the links of a lease's holder for it are of no use, where others' are.

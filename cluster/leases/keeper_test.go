@@ -322,6 +322,36 @@ func TestSilentHoldersAreSucceededWithinASecond(t *testing.T) {
 	}
 }
 
+// A node that the group does not take for up yet answers if nobody else can, within a second, and not while somebody can.
+func TestANodeInHoldDownIsTheLastResort(t *testing.T) {
+	t.Parallel()
+	for _, liveness := range []fsm.Liveness{fsm.AgentDown, fsm.NodeDown} {
+		s := newStage(t)
+		s.keeper = leases.NewKeeper(leases.Timing{}, 1, 0, nil)
+		for _, vip := range vips {
+			s.route(vip, 0, 1)
+		}
+		s.commit(&fsm.SetLiveness{Node: "n1", Boot: "b0", Liveness: liveness}) // though it renews
+		s.run(10 * time.Second)
+		if n := len(s.of("n2")); n != len(vips) {
+			t.Fatalf("%s: n2 is up and has %d addresses: %v", liveness, n, s.holders())
+		}
+		last := s.now - 100*time.Millisecond
+		s.silent["n2"] = true
+		for s.step(); len(s.of("n1")) < len(vips) && s.now < last+time.Minute; s.step() {
+			s.now = s.keeper.Due(s.now)
+		}
+		if took := s.now - last; took > time.Second {
+			t.Errorf("%s: nobody answered for %s", liveness, took)
+		}
+		s.silent["n2"] = false
+		s.run(5 * time.Second)
+		if n := len(s.of("n1")); n != len(vips) {
+			t.Errorf("%s: who answers stays, and n1 has %d addresses", liveness, n)
+		}
+	}
+}
+
 // An agent that ends gives everything back: others answer at once, and it is granted nothing any more until it is back.
 func TestWhoLeavesIsSucceededAtOnce(t *testing.T) {
 	t.Parallel()

@@ -338,6 +338,10 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 				m := rapid.SampledFrom(machines).Draw(t, "machine")
 				m.cut = !m.cut
 			},
+			"verdict": func(t *rapid.T) { // of the group, right or wrong
+				n, _ := fsm.Get[*fsm.Node](r.Read(), fsm.TableNodes, string(rapid.SampledFrom(nodes).Draw(t, "node")))
+				r.commit(&fsm.SetLiveness{Node: n.ID, Boot: n.Boot, Liveness: rapid.SampledFrom([]fsm.Liveness{fsm.NodeUp, fsm.AgentDown, fsm.NodeDown}).Draw(t, "liveness")})
+			},
 			"send": func(t *rapid.T) {
 				m := rapid.SampledFrom(machines).Draw(t, "machine")
 				if !m.off {
@@ -436,7 +440,11 @@ func TestPropertyLeasesNeverOverlap(t *testing.T) {
 				perhaps()
 			},
 			"move": func(*rapid.T) { // by an operator
-				if to := rapid.SampledFrom(append([]fsm.NodeID{""}, nodes...)).Draw(t, "to"); to != "" {
+				to := rapid.SampledFrom(append([]fsm.NodeID{""}, nodes...)).Draw(t, "to")
+				if n, known := fsm.Get[*fsm.Node](r.Read(), fsm.TableNodes, string(to)); known && n.Liveness != fsm.NodeUp {
+					t.Skip("it is refused")
+				}
+				if to != "" {
 					r.commit(&fsm.BeginMove{Service: "shop/a", Node: to})
 				} else {
 					r.commit(&fsm.EndMove{Service: "shop/a"})
