@@ -74,12 +74,12 @@ func (r *remembered) look(ctx context.Context, sets []string, count func(context
 	r.most.Set(float64(most))
 }
 
-// countClients looks at the sets that packets fill.
+// countClients looks at the sets that packets fill with clients.
 func (n *NAT) countClients(ctx context.Context) {
 	n.mu.Lock()
 	var sets []string
 	for name, s := range n.sets {
-		if s.Dynamic {
+		if s.Dynamic && name != setWays {
 			sets = append(sets, name)
 		}
 	}

@@ -118,7 +118,7 @@ func TestK52SizeOfAffinityTables(t *testing.T) {
 	}
 	listed := 0
 	for name, set := range l.nat.sets {
-		if !set.Dynamic {
+		if !set.Dynamic || name == setWays {
 			continue
 		}
 		n, err := nftally.Listed(l.node.FD(), TableName, name)

@@ -29,6 +29,9 @@ type Edge interface {
 	Clients(ctx context.Context, sets []string, most int) (map[string]int, error)
 	// Loads counts the connections of endpoints.
 	Loads(ctx context.Context, of []flows.Endpoint) (map[flows.Endpoint]flows.Load, error)
+	// Ahead tells whose chain decides about what this host's own programs send before it is translated; empty for nobody's
+	// that is known.
+	Ahead() string
 	// Watch calls changed whenever somebody else changed the table, or may have, until ctx ends or it fails.
 	Watch(ctx context.Context, changed func()) error
 }

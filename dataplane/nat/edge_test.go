@@ -56,6 +56,8 @@ func (s *strict) Loads(context.Context, []flows.Endpoint) (map[flows.Endpoint]fl
 	return nil, nil
 }
 
+func (s *strict) Ahead() string { return "" }
+
 func (s *strict) Watch(context.Context, func()) error { return nil }
 
 // K43: the table is read once, and from then on changed where Services changed, whatever their choice is.

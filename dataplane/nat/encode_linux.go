@@ -29,7 +29,7 @@ var payloads = map[Field]expr.Payload{
 }
 
 var metas = map[Field]expr.MetaKey{
-	Family: expr.MetaKeyNFPROTO, Protocol: expr.MetaKeyL4PROTO, Inbound: expr.MetaKeyIIF, PacketMark: expr.MetaKeyMARK,
+	Family: expr.MetaKeyNFPROTO, Protocol: expr.MetaKeyL4PROTO, Inbound: expr.MetaKeyIIF, Outbound: expr.MetaKeyOIF, PacketMark: expr.MetaKeyMARK,
 }
 
 // encodeRule writes a rule as the kernel has it.
@@ -127,8 +127,11 @@ func encodeLoad(l Load) expr.Any {
 	if key, ok := metas[l.Field]; ok {
 		return &expr.Meta{Key: key, Register: nftRegister(l.Into)}
 	}
-	if l.Field == DestinationType {
+	switch l.Field {
+	case DestinationType:
 		return &expr.Fib{FlagDADDR: true, ResultADDRTYPE: true, Register: nftRegister(l.Into)}
+	case SourceType:
+		return &expr.Fib{FlagSADDR: true, ResultADDRTYPE: true, Register: nftRegister(l.Into)}
 	}
 	return &expr.Ct{Key: expr.CtKeySTATUS, Register: nftRegister(l.Into)}
 }

@@ -54,6 +54,14 @@ const (
 	mapInSlots   = "inslots"   // as slots, likewise
 )
 
+// setWays has, twice each, the interfaces that packets came in by: who leaves by the same one is a pair in it. Rules cannot
+// compare what they loaded.
+const (
+	setWays   = "ways"
+	waysMost  = 1 << 12
+	waysKnown = time.Minute // until the next packet
+)
+
 // Sets and chains of one service port; an id ends their names.
 const (
 	mapBuckets  = "buckets"  // number of a bucket: endpoint
@@ -107,6 +115,7 @@ func (c Config) layout() Ruleset {
 	for _, chain := range away() {
 		r.add(chain)
 	}
+	r.Sets[setWays] = Set{Name: setWays, Key: []Type{Word, Word}, Dynamic: true, Size: waysMost}
 	for _, f := range []family{ipv4, ipv6} {
 		for _, s := range f.sets() {
 			r.Sets[s.Name] = s
@@ -216,15 +225,20 @@ func (f family) fromCluster(chain string) Rule {
 
 // leave decides whose source is rewritten: where the answer would not come back by this node otherwise (K42). A packet
 // that this node sent itself may have a service address as its source, to which no endpoint can answer. Clients inside the
-// cluster are on this node, if they dialled an address that their own node translates.
+// cluster are on this node, if they dialled an address that their own node translates. An endpoint behind the interface
+// that its client is behind, as two pods of one bridge are, answers him there, untranslated; but not where br_netfilter
+// shows us what the bridge passes on, which came in by no interface then.
 func (c Config) leave(f family, inside bool) []Rule {
 	if c.MasqueradeAll {
 		return []Rule{{Masquerade{}}}
 	}
 	w := f.words
 	rules := []Rule{
-		{Load{Inbound, 0}, Match{Register: 0, Value: word(0)}, Masquerade{}},
+		{Load{Inbound, 0}, Match{Register: 0, Value: word(0)}, Load{SourceType, 0}, Match{Register: 0, Value: word(localAddress)}, Masquerade{}},
+		{Load{Inbound, 0}, Match{Register: 0, Value: word(0)}, Load{f.source, 0}, Member{f.name(setAddresses), 0}, Masquerade{}},
 		{Load{f.source, 0}, Load{f.destination, w}, Member{f.name(setHairpin), 0}, Masquerade{}},
+		{Load{Inbound, 0}, Load{Inbound, 1}, Remember{setWays, 0, waysKnown}},
+		{Load{Inbound, 0}, Load{Outbound, 1}, Member{setWays, 0}, Masquerade{}},
 		{Load{f.destination, 0}, Member{f.name(setLocal), 0}, Verdict{VerdictReturn}},
 	}
 	if inside {

@@ -40,7 +40,17 @@ type packet struct {
 	port                uint16
 	sourcePort          uint16
 	local               bool // sent by this node
+	way                 way
 }
+
+// way is how a packet of others passes this node.
+type way int
+
+const (
+	routed  way = iota // out by another interface than it came in by
+	back               // out by the same
+	bridged            // from port to port of a bridge, shown by br_netfilter
+)
 
 // fate is what became of a packet.
 type fate struct {
@@ -70,6 +80,7 @@ func (m *machine) walk(p packet) (is fate) {
 		panic("a packet for a program of this node is marked")
 	}
 	before := w.fate
+	w.leaves = true
 	w.enter(Postrouting)
 	before.masqueraded = w.fate.masqueraded
 	if w.mark != 0 {
@@ -86,6 +97,7 @@ type walker struct {
 	registers [64]byte
 	written   [16]bool // by this rule
 	calls     int
+	leaves    bool   // it is at the last hook
 	at        string // the chain
 	tallied   []string
 	fate      fate
@@ -243,9 +255,19 @@ func (w *walker) field(f Field) string {
 		return native(w.mark)
 	case ConnectionStatus:
 		return native(w.status | 1<<3)
+	case SourceType:
+		if slices.Contains(w.own, w.packet.source) {
+			return native(2)
+		}
+		return native(1)
 	case Inbound:
-		if w.packet.local {
+		if w.packet.local || w.packet.way == bridged && w.leaves {
 			return native(0)
+		}
+		return native(3)
+	case Outbound:
+		if w.packet.way == routed {
+			return native(4)
 		}
 		return native(3)
 	}

@@ -257,7 +257,7 @@ func usable(s *desired.Service, front desired.Frontend, is4 bool, where func(des
 
 // masqueraded says whether the answer would not come back by this node otherwise (K11, K42).
 func masqueraded(c Config, services []*desired.Service, p packet, to netip.AddrPort) bool {
-	if c.MasqueradeAll || p.local || p.source == to.Addr() && on(c, services, to.Addr(), c.Node, "") {
+	if c.MasqueradeAll || p.local || p.way == back || p.source == to.Addr() && on(c, services, to.Addr(), c.Node, "") {
 		return true
 	}
 	if kubernetes(c, services, p).nodePort {
@@ -456,7 +456,16 @@ func genPacket(services []*desired.Service) *rapid.Generator[packet] {
 			}
 		}
 		var sources []netip.Addr
-		for _, a := range append(append([]netip.Addr(nil), clients...), p.destination) { // the node may use the address itself
+		from := clients
+		if p.local {
+			from = nodes
+			if slices.ContainsFunc(services, func(s *desired.Service) bool { return slices.Contains(s.Addresses, p.destination) }) {
+				from = append(slices.Clone(nodes), p.destination) // the node may use the address itself
+			}
+		} else if p.way = rapid.SampledFrom([]way{routed, routed, back, bridged}).Draw(t, "way"); p.way == bridged {
+			from = slices.DeleteFunc(slices.Clone(clients), func(a netip.Addr) bool { return slices.Contains(nodes, a) })
+		}
+		for _, a := range from {
 			if a.Is4() == p.destination.Is4() {
 				sources = append(sources, a)
 			}

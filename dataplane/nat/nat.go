@@ -67,6 +67,7 @@ type NAT struct {
 	told    bool           // a State was ever to be carried out
 	known   bool           // the table holds what planner says, as far as we know
 	flows   Flows          // still to be looked through
+	ahead   string         // what Edge.Ahead told last
 
 	// Of balance, which Run alone calls:
 	balanced  bool // something was counted last time
@@ -190,6 +191,7 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 		return Change{}, err
 	}
 	n.metrics.away.Look() // chains that are made anew begin at nought
+	n.lookAhead()
 	replaced := !exists || !Compatible(have, want)
 	if replaced && exists {
 		want = n.planner.Ruleset() // Read may have taken some out
@@ -209,6 +211,19 @@ func (n *NAT) compare(ctx context.Context) (Change, error) {
 	n.known, n.sets = true, want.Sets
 	n.metrics.changed(change)
 	return change, nil
+}
+
+// lookAhead says whose chain decides about this host's own packets before they are translated, once.
+func (n *NAT) lookAhead() {
+	if n.table != TableName {
+		return // another NAT of this host says it
+	}
+	ahead := n.edge.Ahead()
+	if ahead != n.ahead && ahead != "" {
+		n.log.Warn("programs of this node hear nothing from Services with externalTrafficPolicy Local that have no endpoint here: kube-proxy before 1.34 "+
+			"drops what they send before it is translated; update kube-proxy, or have it run in another mode than nftables. Pods and clients outside are served", "chain", ahead)
+	}
+	n.ahead = ahead
 }
 
 func (n *NAT) endFlows() error {

@@ -30,9 +30,11 @@ const (
 	Destination6                      //
 	PacketMark                        // in the machine's order, as all that follows
 	ConnectionStatus                  // flags of the connection
-	Inbound                           // index of the interface it came in by, 0 if this node sent it
+	Inbound                           // index of the interface it came in by, 0 if this node sent it, or a bridge passes it on and br_netfilter shows it
 	SourcePort                        // in network order
 	DestinationType                   // what the destination is to this node: localAddress, or another RTN_* of the kernel's
+	SourceType                        // likewise, the source
+	Outbound                          // index of the interface it leaves by
 )
 
 // Op is one step of a rule. A step that does not hold ends the rule, and the next one is tried.

@@ -23,6 +23,8 @@ const (
 	fieldInbound
 	fieldSourcePort
 	fieldDestinationType
+	fieldSourceType
+	fieldOutbound
 )
 
 // width is how many registers a field takes, 0 for none that there is.
@@ -31,7 +33,7 @@ func width(field int) int {
 	case fieldSource6, fieldDestination6:
 		return 4
 	case fieldFamily, fieldProtocol, fieldPort, fieldSource4, fieldDestination4, fieldMark, fieldStatus, fieldInbound,
-		fieldSourcePort, fieldDestinationType:
+		fieldSourcePort, fieldDestinationType, fieldSourceType, fieldOutbound:
 		return 1
 	}
 	return 0

@@ -195,6 +195,10 @@ func (w *walker) field(field int) []byte {
 			return binary.NativeEndian.AppendUint32(nil, 2) // RTN_LOCAL
 		}
 		return binary.NativeEndian.AppendUint32(nil, 1) // RTN_UNICAST
+	case fieldSourceType:
+		return binary.NativeEndian.AppendUint32(nil, 1) // RTN_UNICAST
+	case fieldOutbound:
+		return binary.NativeEndian.AppendUint32(nil, 3) // where pods are
 	case fieldInbound:
 		return binary.NativeEndian.AppendUint32(nil, 2) // the card
 	}

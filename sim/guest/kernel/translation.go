@@ -123,6 +123,9 @@ func (t *translation) Loads(context.Context, []flows.Endpoint) (map[flows.Endpoi
 	return nil, nil
 }
 
+// Ahead implements nat.Edge. Nobody else has a table.
+func (t *translation) Ahead() string { return "" }
+
 // Watch implements nat.Edge.
 func (t *translation) Watch(ctx context.Context, changed func()) error {
 	return t.kernel.watch(ctx, changed, func(e message.Event) {
