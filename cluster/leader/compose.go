@@ -58,12 +58,12 @@ func (o *operator) compose(v *fsm.View, now time.Duration) *round {
 func (o *operator) inTurn() []*queue {
 	var out []*queue
 	for _, q := range o.queues {
-		if len(q.ready) > 0 {
+		if q.size() > 0 {
 			out = append(out, q)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *queue) int {
-		return cmp.Or(cmp.Compare(a.ready[0].at, b.ready[0].at), cmp.Compare(a.driver, b.driver))
+		return cmp.Or(cmp.Compare(a.since(), b.since()), cmp.Compare(a.driver, b.driver))
 	})
 	return out
 }
@@ -80,13 +80,13 @@ func (o *operator) serve(q *queue, out *round, now time.Duration) {
 		return
 	}
 	settle, silent := longestSettle(d), silence(d)
-	for len(q.ready) > 0 && len(out.steps) < maxTogether {
-		l := q.ready[0]
+	for q.size() > 0 && len(out.steps) < maxTogether {
+		l := q.first()
 		terms := d.Terms(l.errand.action).withDefaults()
 		if q.full = q.running >= terms.Concurrent; q.full || silent && q.running > 0 {
 			break
 		}
-		l.leave()
+		q.take()
 		l.job = &job{
 			subject: l.subject, action: l.errand.action, driver: q.driver, terms: terms, settle: settle,
 			request: Request{Balancer: l.errand.balancer, Binding: l.errand.binding},
@@ -107,7 +107,8 @@ func silence(d Driver) bool {
 }
 
 // followUp is the ensuring of a backend whose address the same entry brings: to wait until that is committed would cost
-// each backend another commit. Where others share the address, the record is looked at first.
+// each backend another commit. Where others share the address, the record is looked at first, and where deregistrations wait for the
+// place, it is theirs.
 func (o *operator) followUp(v *fsm.View, r *result, now time.Duration) *job {
 	if r.action != fsm.ActionAddress || r.answer.Result != fsm.ResultSucceeded {
 		return nil
@@ -125,7 +126,7 @@ func (o *operator) followUp(v *fsm.View, r *result, now time.Duration) *job {
 		return nil
 	}
 	q, terms := o.queue(r.driver), d.Terms(fsm.ActionEnsure).withDefaults()
-	if q.rest > now || q.running >= terms.Concurrent || silence(d) {
+	if q.rest > now || q.running >= terms.Concurrent || len(q.leaving) > 0 || silence(d) {
 		return nil
 	}
 	j := &job{
@@ -141,7 +142,7 @@ func (o *operator) followUp(v *fsm.View, r *result, now time.Duration) *job {
 func (o *operator) tidy(now time.Duration) {
 	for name, q := range o.queues {
 		o.metrics.queued(q)
-		if len(q.ready) == 0 && q.running == 0 && q.rest <= now {
+		if q.size() == 0 && q.running == 0 && q.rest <= now {
 			delete(o.queues, name)
 		}
 	}

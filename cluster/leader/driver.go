@@ -35,9 +35,8 @@ type Terms struct {
 	Concurrent int
 }
 
-// DefaultConcurrent is how many calls to one driver may be in flight at once. A driver that takes 10 ms must be asked
-// 3,000 times a second for 1,500 bindings, and each place stands empty while its next attempt is committed: that takes
-// some 50 places. More of them would gain nothing with that, and press hard on drivers that are slower.
+// DefaultConcurrent is how many calls to one driver may be in flight at once: as many as its client lets through
+// (dataplane/driver), where it is told why.
 const DefaultConcurrent = 64
 
 func (t Terms) withDefaults() Terms {

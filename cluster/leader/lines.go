@@ -145,7 +145,7 @@ func (o *operator) weigh(v *fsm.View, s fsm.Subject, now time.Duration) {
 	case due > now:
 		o.alarms.enter(l, due)
 	case l.errand.action != 0:
-		o.queue(l.errand.balancer.Driver).ready.enter(l, max(l.since, due))
+		o.queue(l.errand.balancer.Driver).enter(l, max(l.since, due))
 	}
 }
 

@@ -114,7 +114,7 @@ func (m *metrics) called(r result) {
 // queued tells how many calls to a driver there are and could be.
 func (m *metrics) queued(q *queue) {
 	m.flying.WithLabelValues(q.driver).Set(float64(q.running))
-	m.lines.WithLabelValues(q.driver).Set(float64(len(q.ready)))
+	m.lines.WithLabelValues(q.driver).Set(float64(q.size()))
 }
 
 func resultName(r fsm.Result) string {

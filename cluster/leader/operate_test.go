@@ -64,7 +64,7 @@ func operated(t *testing.T, g *liveGroup, group Group, d Driver, f func()) {
 	led(leaderOf(t, g, group, func(string) (Driver, bool) { return d, true }), f)
 }
 
-func leaderOf(t *testing.T, g *liveGroup, group Group, drivers func(string) (Driver, bool)) *Leader {
+func leaderOf(t failer, g *liveGroup, group Group, drivers func(string) (Driver, bool)) *Leader {
 	t.Helper()
 	l, err := New(Config{
 		Record: g.state, Group: group, Clock: newWall(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -72,7 +72,7 @@ func leaderOf(t *testing.T, g *liveGroup, group Group, drivers func(string) (Dri
 		Timing: Timing{Checkpoint: 24 * time.Hour},
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("new leader: %v", err)
 	}
 	return l
 }

@@ -10,13 +10,67 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// queue is the lines that wait for a call to one driver.
+// queue is the lines that wait for a call to one driver. A place that comes free is for a deregistration, whoever waits how
+// long: until it is made, requests go to a backend that may be gone, while one that is not registered yet costs nobody a
+// request.
 type queue struct {
 	driver  string
-	ready   lineHeap      // who waited longest is in front
+	leaving lineHeap      // whose backend is to be deregistered; who waited longest is in front
+	others  lineHeap      // in the same order
+	ahead   int           // deregistrations in a row that went before others that waited
 	running int           // calls that are committed or in flight
 	rest    time.Duration // nobody calls before this
 	full    bool          // the driver has as many calls as it takes
+}
+
+// aheadMost is how many deregistrations in a row may go before others: a driver that cannot deregister is asked to again and
+// again, and registers others meanwhile.
+const aheadMost = 3
+
+// enter has a line wait from a time on.
+func (q *queue) enter(l *line, at time.Duration) {
+	if l.errand.action == fsm.ActionDeregister {
+		q.leaving.enter(l, at)
+	} else {
+		q.others.enter(l, at)
+	}
+}
+
+// size is how many lines wait.
+func (q *queue) size() int { return len(q.leaving) + len(q.others) }
+
+// first is the line whose turn it is; nil for none.
+func (q *queue) first() *line {
+	switch {
+	case len(q.leaving) > 0 && (q.ahead < aheadMost || len(q.others) == 0):
+		return q.leaving[0]
+	case len(q.others) > 0:
+		return q.others[0]
+	}
+	return nil
+}
+
+// take takes the first line out of the queue.
+func (q *queue) take() *line {
+	l := q.first()
+	if l.in == &q.leaving && len(q.others) > 0 {
+		q.ahead++
+	} else {
+		q.ahead = 0
+	}
+	l.leave()
+	return l
+}
+
+// since is since when the line waits that waits longest.
+func (q *queue) since() time.Duration {
+	since := q.first().at
+	for _, h := range []lineHeap{q.leaving, q.others} {
+		if len(h) > 0 {
+			since = min(since, h[0].at)
+		}
+	}
+	return since
 }
 
 // waiting is how many lines wait for a place at a driver that answers.
@@ -24,7 +78,7 @@ func (q *queue) waiting() int {
 	if !q.full {
 		return 0
 	}
-	return len(q.ready)
+	return q.size()
 }
 
 // lineHeap is lines in order of their at, then of their subject. A line is in one heap at most.

@@ -98,7 +98,7 @@ func (c *Client) exchange(ctx context.Context, n webhook.Name, call Call, reques
 	}
 	ctx, cancel := withBudget(ctx, deadline, c.o.Now)
 	defer cancel()
-	free, err := c.take(ctx)
+	free, err := c.places.take(ctx, n)
 	if err != nil {
 		return nil, c.failed(ctx, &Error{Cause: CauseBusy, Err: err})
 	}
@@ -110,8 +110,9 @@ func (c *Client) exchange(ctx context.Context, n webhook.Name, call Call, reques
 	if refused != nil {
 		return nil, &Error{Cause: CauseOpen, RetryAfter: refused.after, Err: refused}
 	}
+	sent := c.o.Now()
 	body, e := c.send(ctx, post)
-	c.circuit.ended(probe, e)
+	c.circuit.ended(probe, e, sent)
 	if e != nil {
 		return nil, e
 	}

@@ -5,8 +5,11 @@ package driver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairlead.io/fairlead/dataplane/driver"
+	"fairlead.io/fairlead/dataplane/driver/webhook"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/internal/testkit"
 )
@@ -32,15 +36,14 @@ func TestADriverThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &endpoint{serve: away}
 				c := client(t, e, nil)
-				for range 5 {
-					if _, err := ensure(t.Context(), c, driver.Call{}); cause(err) == driver.CauseOpen {
-						t.Fatal("left alone too soon: ", err)
-					}
+				calls, lasted := untilOpen(t, c)
+				if (calls < 64 || lasted < 3*time.Second) && (calls < 5 || lasted < 20*time.Second) || lasted > 51*time.Second { // five calls of ten seconds
+					t.Errorf("left alone after %d calls within %v", calls, lasted)
 				}
 				began := time.Now()
 				_, err := ensure(t.Context(), c, driver.Call{})
 				var open *driver.Error
-				if !errors.As(err, &open) || open.Cause != driver.CauseOpen || driver.ResultOf("", err) != fsm.ResultFailed || e.calls() != 5 || time.Since(began) != 0 {
+				if !errors.As(err, &open) || open.Cause != driver.CauseOpen || driver.ResultOf("", err) != fsm.ResultFailed || e.calls() != calls || time.Since(began) != 0 {
 					t.Fatal(err, e.calls(), time.Since(began))
 				}
 				if open.RetryAfter <= 0 || open.RetryAfter > 2*time.Second || c.Silence() == nil || !strings.Contains(err.Error(), c.Silence().Error()) {
@@ -50,7 +53,7 @@ func TestADriverThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 				for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
 					_, _ = ensure(t.Context(), c, driver.Call{})
 				}
-				if n := e.calls() - 5; n < 3 || n > 30 {
+				if n := e.calls() - calls; n < 3 || n > 30 {
 					t.Errorf("asked %d times within a minute", n)
 				}
 				e.serve = answer(500, "out of order, but there")
@@ -64,7 +67,7 @@ func TestADriverThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 				if took := time.Since(back); took > 5*time.Second || c.Silence() != nil {
 					t.Errorf("noticed after %v that it is back: %v", took, c.Silence())
 				}
-				calls := e.calls()
+				calls = e.calls()
 				for range 10 {
 					_, _ = ensure(t.Context(), c, driver.Call{})
 				}
@@ -74,6 +77,96 @@ func TestADriverThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// untilOpen calls ten times a second until the driver is left alone, and tells after how many calls and how long.
+func untilOpen(t *testing.T, c *driver.Client) (calls int, lasted time.Duration) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if c.Silence() != nil {
+			return calls, time.Since(began)
+		}
+		if _, err := ensure(t.Context(), c, driver.Call{}); cause(err) == driver.CauseOpen || calls > 1000 {
+			t.Fatal("not left alone, or too soon: ", err)
+		}
+		calls++
+	}
+}
+
+// A driver that answers one call in three is never left alone, however the others end: whoever failed waits as long as it says
+// itself, and nobody else does.
+func TestPropertyADriverThatAnswersSomeCallsIsNotLeftAlone(t *testing.T) {
+	testkit.Check(t, func(rt *rapid.T) {
+		away := map[string]func(*http.Request) (*http.Response, error){
+			"hangs": silence, "breaks": broken(io.ErrUnexpectedEOF), "503": answer(503, ""),
+			"refuses": broken(errors.Join(driver.ErrNotSent, errors.New("connection refused"))),
+		}[rapid.SampledFrom([]string{"hangs", "breaks", "503", "refuses"}).Draw(rt, "otherwise")]
+		lines, places := rapid.IntRange(16, 64).Draw(rt, "lines"), rapid.IntRange(16, 64).Draw(rt, "places")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		var left, answered atomic.Int64
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			e := &endpoint{serve: func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				luck := random.IntN(3) == 0
+				mu.Unlock()
+				if luck {
+					return answer(200, everyAnswer)(r)
+				}
+				return away(r)
+			}}
+			c := client(t, e, func(o *driver.Options) { o.Concurrent = places })
+			var all sync.WaitGroup
+			for i := range lines {
+				all.Go(func() {
+					for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(time.Duration(900+i) * time.Millisecond) {
+						switch _, err := ensure(t.Context(), c, driver.Call{}); {
+						case err == nil:
+							answered.Add(1)
+						case cause(err) == driver.CauseOpen:
+							left.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+		if left.Load() > 0 || answered.Load() == 0 {
+			rt.Fatalf("%d calls were not sent to a driver that answered %d", left.Load(), answered.Load())
+		}
+	})
+}
+
+// A deregistration that waits has the next place that comes free, whoever has waited for one before it.
+func TestADeregistrationHasTheNextPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{serve: func(r *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return answer(200, everyAnswer)(r)
+		}}
+		c := client(t, e, func(o *driver.Options) { o.Concurrent = 2 })
+		var all sync.WaitGroup
+		began := time.Now()
+		for range 18 {
+			all.Go(func() {
+				if _, err := ensure(t.Context(), c, driver.Call{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		ctx, cancel := contextFor(t, 100*time.Millisecond) // and who leaves the line keeps no place
+		defer cancel()
+		if _, err := c.DeregisterBackend(ctx, driver.Call{}, webhook.BackendRequest{}); cause(err) != driver.CauseGone {
+			t.Error(err)
+		}
+		if _, err := c.DeregisterBackend(t.Context(), driver.Call{}, webhook.BackendRequest{}); err != nil || time.Since(began) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if all.Wait(); time.Since(began) != 10*time.Second {
+			t.Errorf("all took %v: a place was lost, or one too many taken", time.Since(began))
+		}
+	})
 }
 
 // Answers that are of no use, and callers that leave, say nothing against a driver.
@@ -110,9 +203,7 @@ func TestOneCallAtATimeLooksWhetherADriverIsBack(t *testing.T) {
 		var inFlight, most atomic.Int64
 		e := &endpoint{serve: silence}
 		c := client(t, e, nil)
-		for range 5 {
-			_, _ = ensure(t.Context(), c, driver.Call{})
-		}
+		calls, _ := untilOpen(t, c)
 		e.serve = func(r *http.Request) (*http.Response, error) {
 			defer inFlight.Add(-1)
 			most.Store(max(most.Load(), inFlight.Add(1)))
@@ -127,7 +218,7 @@ func TestOneCallAtATimeLooksWhetherADriverIsBack(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := e.calls() - 5; n < 3 || most.Load() != 1 {
+		if n := e.calls() - calls; n < 3 || most.Load() != 1 {
 			t.Errorf("%d calls, %d at once", n, most.Load())
 		}
 		// A caller that leaves does not keep others from looking.
@@ -173,6 +264,32 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 		all.Wait()
 		if most.Load() != 3 || done.Load() != 30 || busy.Load() != 10 {
 			t.Errorf("%d at once, %d done, %d not", most.Load(), done.Load(), busy.Load())
+		}
+	})
+}
+
+// What drivers are told of how many calls come at a time is what runs.
+func TestAsManyCallsComeAsDriversAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inFlight, most atomic.Int64
+		e := &endpoint{serve: func(r *http.Request) (*http.Response, error) {
+			defer inFlight.Add(-1)
+			most.Store(max(most.Load(), inFlight.Add(1)))
+			time.Sleep(time.Second)
+			return answer(200, everyAnswer)(r)
+		}}
+		c := client(t, e, nil)
+		var all sync.WaitGroup
+		for range 3 * driver.DefaultConcurrent {
+			all.Go(func() { _, _ = ensure(t.Context(), c, driver.Call{}) })
+		}
+		all.Wait()
+		page, err := os.ReadFile("../../docs/drivers.md")
+		if told := fmt.Sprintf("%d at most by default", most.Load()); err != nil || !strings.Contains(string(page), told) {
+			t.Errorf("docs/drivers.md does not say %q: %v", told, err)
+		}
+		if int(most.Load()) != c.Concurrent() {
+			t.Errorf("%d calls at a time, %d are said to be", most.Load(), c.Concurrent())
 		}
 	})
 }

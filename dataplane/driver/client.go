@@ -3,8 +3,6 @@
 package driver
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairlead.io/fairlead/dataplane/driver/webhook"
@@ -34,7 +31,7 @@ type Options struct {
 
 	// Timeouts are the whole budgets of calls. Default webhook.DefaultTimeout.
 	Timeouts map[webhook.Name]time.Duration
-	// Concurrent is how many calls may be in flight at once. Default 64.
+	// Concurrent is how many calls may be in flight at once. Default DefaultConcurrent.
 	Concurrent int
 	// Token is sent as bearer token; empty for none.
 	Token string
@@ -59,18 +56,11 @@ type Observation struct {
 	Refused bool
 }
 
-const defaultConcurrent = 64
-
-// waitingMost is how many calls may wait for another one's end, for each that may be in flight. What waits longer than
-// its budget would not be sent anyway.
-const waitingMost = 64
-
 // Client calls one driver. Its methods may be called from any goroutine.
 type Client struct {
 	o       Options
 	base    *url.URL
-	slots   chan struct{}
-	waiting atomic.Int64
+	places  places
 	circuit circuit
 	dice    dice
 }
@@ -87,13 +77,13 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	if o.Concurrent <= 0 {
-		o.Concurrent = defaultConcurrent
+		o.Concurrent = DefaultConcurrent
 	}
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
 	o.Timeouts = maps.Clone(o.Timeouts)
-	c := &Client{o: o, base: base, slots: make(chan struct{}, o.Concurrent), dice: dice{source: o.Random}}
+	c := &Client{o: o, base: base, places: places{most: o.Concurrent}, dice: dice{source: o.Random}}
 	c.circuit = circuit{now: o.Now, jitter: c.dice.below}
 	return c, nil
 }
@@ -111,26 +101,6 @@ func (c *Client) Concurrent() int { return c.o.Concurrent }
 
 // Silence is why the driver is left alone at present; nil if it is not.
 func (c *Client) Silence() error { return c.circuit.silence() }
-
-// take waits for a free place among the calls in flight. What it gives is called when the call is over.
-func (c *Client) take(ctx context.Context) (func(), error) {
-	free := func() { <-c.slots }
-	select {
-	case c.slots <- struct{}{}:
-		return free, nil
-	default:
-	}
-	defer c.waiting.Add(-1)
-	if c.waiting.Add(1) > int64(waitingMost*c.o.Concurrent) {
-		return nil, errors.New("too many calls wait already")
-	}
-	select {
-	case c.slots <- struct{}{}:
-		return free, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%d other calls were in flight all along", c.o.Concurrent)
-	}
-}
 
 // dice draws for all calls of a client.
 type dice struct {

@@ -60,7 +60,7 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		return nil, err
 	}
 	if o.Connections <= 0 {
-		o.Connections = defaultConcurrent
+		o.Connections = DefaultConcurrent
 	}
 	if o.Dial == nil {
 		dialer := &net.Dialer{KeepAlive: deadAfter / 2, ControlContext: o.control}

@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,15 +73,14 @@ type rig struct {
 	header  http.Header
 	body    string
 	now     func() time.Duration
+	skipped atomic.Int64 // by which its clock is ahead
 }
 
 func newRig(t *testing.T, change func(*fsm.Driver)) *rig {
 	t.Helper()
 	began := time.Now()
-	r := &rig{
-		record: record{fsm.New(), t}, objects: shelf{}, status: http.StatusOK, answer: `{"status":"Succ"}`,
-		now: func() time.Duration { return time.Hour + time.Since(began) },
-	}
+	r := &rig{record: record{fsm.New(), t}, objects: shelf{}, status: http.StatusOK, answer: `{"status":"Succ"}`}
+	r.now = func() time.Duration { return time.Hour + time.Since(began) + time.Duration(r.skipped.Load()) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		r.path, r.header, r.body = q.URL.Path, q.Header, string(body)
@@ -343,7 +343,7 @@ func TestOutcomesAreOfTheClassesOfSection4_2(t *testing.T) {
 	}
 }
 
-// A driver that is not there was not asked, for certain; after some calls it is left alone, and the words stay the same.
+// A driver that is not there was not asked, for certain; after some calls, and a while, it is left alone, and the words stay the same.
 func TestADriverThatIsAwayIsHeld(t *testing.T) {
 	closed, err := freeport.Listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
@@ -353,7 +353,10 @@ func TestADriverThatIsAwayIsHeld(t *testing.T) {
 	r := newRig(t, func(row *fsm.Driver) { row.URL = "http://" + closed.Addr().String() })
 	messages := map[string]bool{}
 	held := 0
-	for range 20 {
+	for i := range 20 {
+		if i == 4 {
+			r.skipped.Add(int64(time.Minute))
+		}
 		a := r.call(t, fsm.ActionEnsure, lb(), podBinding())
 		if a.Result != fsm.ResultFailed || a.Refused {
 			t.Fatalf("%+v", a)
