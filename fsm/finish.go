@@ -2,6 +2,8 @@
 
 package fsm
 
+import "time"
+
 // FinishOperation says how a call ended. Only the open attempt is heard.
 type FinishOperation struct {
 	Subject  Subject  `pb:"1"`
@@ -15,6 +17,8 @@ type FinishOperation struct {
 	Settled bool `pb:"7"`
 	// Refused says that the driver itself answered with a failure.
 	Refused bool `pb:"8"`
+	// RetryAfter is the driver's own word on when to ask again, of a call that failed or is under way. Zero if it has none.
+	RetryAfter time.Duration `pb:"9"`
 }
 
 // Kind is KindFinishOperation.
@@ -32,10 +36,10 @@ func (c *FinishOperation) apply(tx *txn) Outcome {
 	case ResultUnknown:
 		tx.endUnknown(op, c.Message)
 	case ResultRunning:
-		tx.closeLine(op, op.Unsettled)
+		tx.closeLine(c.hinted(tx, op), op.Unsettled)
 		tx.unfinished(op, c.Message, attempt{})
 	case ResultFailed:
-		tx.closeLine(op, op.Unsettled)
+		tx.closeLine(c.hinted(tx, op), op.Unsettled)
 		tx.unfinished(op, c.Message, attempt{failed: true, refused: c.Refused})
 	case ResultSucceeded:
 		switch {
@@ -51,6 +55,16 @@ func (c *FinishOperation) apply(tx *txn) Outcome {
 		return refuse(RejectInvalid, string(c.Subject), "", "a result")
 	}
 	return tx.ok()
+}
+
+// hinted is an operation with what its driver said of when to ask again.
+func (c *FinishOperation) hinted(tx *txn, op *Operation) *Operation {
+	if c.RetryAfter <= 0 {
+		return op
+	}
+	next := *op
+	next.RetryAfter, next.Answered = c.RetryAfter, tx.item.AtUnixMilli
+	return &next
 }
 
 // final tells whether nothing that was called before can undo a success any more.

@@ -56,6 +56,10 @@ type Operation struct {
 	// Unsettled is the newest call of unknown outcome on this subject. While it is set a success is final only
 	// when it was begun a settle time after that call ended.
 	Unsettled Revision `pb:"9" json:"unsettled"`
+	// RetryAfter is how long after its end the driver wants to hear nothing of what the newest call was: its action about this
+	// generation of that binding or balancer. Answered is when that was said, by the wall clock of the leader. Zero if it said nothing.
+	RetryAfter time.Duration `pb:"10" json:"retryAfter,omitempty"`
+	Answered   int64         `pb:"11" json:"answered,omitempty"` // Unix time, in milliseconds
 }
 
 // Table is TableOperations.

@@ -92,6 +92,8 @@ type Operation struct {
 	DeadlineMs int64     `json:"deadlineMs"`
 	Generation uint64    `json:"generation"`
 	Unsettled  *Revision `json:"unsettled"` // newest call of unknown outcome; null if none
+	// NotBefore is when its driver wants to hear of the same again at the earliest; empty: it did not say.
+	NotBefore string `json:"notBefore"`
 }
 
 // Lease is a node's right to answer for an address; name is the address.

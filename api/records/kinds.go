@@ -41,7 +41,7 @@ func Kinds() []Kind {
 			{"NAME", "name"}, {"BALANCER", "balancer"}, {"BACKEND", "backend.name"}, {"ADDRESS", "address"}, {"STATE", "state"}, {"ATTEMPTS", "attempts"}, {"REASON", "reason"},
 		}},
 		{"operations", []string{"operation", "op"}, []Column{
-			{"SUBJECT", "name"}, {"ACTION", "action"}, {"BINDING", "binding"}, {"BALANCER", "balancer"}, {"OPEN", "open"}, {"ATTEMPT", "attempt"},
+			{"SUBJECT", "name"}, {"ACTION", "action"}, {"BINDING", "binding"}, {"BALANCER", "balancer"}, {"OPEN", "open"}, {"ATTEMPT", "attempt"}, {"NOT-BEFORE", "notBefore"},
 		}},
 		{"routes", []string{"route", "rt"}, []Column{
 			{"PREFIX", "name"}, {"NEXT-HOPS", "nextHops.address"}, {"NODES", "nextHops.node"}, {"STATES", "nextHops.state"}, {"SERVICES", "services"},

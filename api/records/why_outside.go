@@ -36,6 +36,7 @@ type WhyCall struct {
 	Progress string `json:"progress"` // CallUnderWay, CallQueued, CallDue or CallUnknown
 	// DueInMs is how long until it goes out, of CallDue.
 	DueInMs   int64  `json:"dueInMs"`
+	NotBefore string `json:"notBefore"` // when its driver wants to hear of it again at the earliest; empty: it did not say
 	Attempts  uint32 `json:"attempts"`  // that failed in a row
 	Last      string `json:"last"`      // what came of the last one; empty: nothing to tell
 	Unsettled bool   `json:"unsettled"` // an earlier call has no known outcome, and may still take effect

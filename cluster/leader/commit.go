@@ -80,7 +80,7 @@ func (o *operator) outcome(r *result) fsm.Command {
 	}
 	return &fsm.FinishOperation{
 		Subject: r.subject, Attempt: r.request.Attempt, Result: r.answer.Result, Message: r.answer.Message,
-		Returned: r.answer.Returned, Settled: o.settled(*r), Refused: r.answer.Refused,
+		Returned: r.answer.Returned, Settled: o.settled(*r), Refused: r.answer.Refused, RetryAfter: r.answer.hint(),
 	}
 }
 
@@ -163,6 +163,9 @@ func (o *operator) said(r result, outcome fsm.Outcome) {
 	l := o.line(r.subject)
 	l.job = nil
 	o.dirty[r.subject] = true
+	if of := r.purpose(); l.wait.of != of { // what came of another call says nothing of this one
+		l.wait, l.failures, l.polls = wait{of: of}, 0, 0
+	}
 	switch {
 	case outcome.Reject != fsm.Accepted:
 	case r.answer.Result == fsm.ResultUnknown && r.action != fsm.ActionAddress:
@@ -173,7 +176,7 @@ func (o *operator) said(r result, outcome fsm.Outcome) {
 	if r.answer.Held {
 		return // the driver rests; the line keeps its place
 	}
-	l.next = o.c.Clock.Now() + o.retryAfter(l, r)
+	l.wait.until, l.wait.attempt = o.c.Clock.Now()+o.retryAfter(l, r), r.request.Attempt
 }
 
 // confirm notes when what is to be confirmed again and again was confirmed.

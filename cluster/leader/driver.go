@@ -91,3 +91,11 @@ type Answer struct {
 	// anything before RetryAfter, and it is no failure of what the call was about.
 	Held bool
 }
+
+// hint is what of an answer's RetryAfter is the driver's word.
+func (a Answer) hint() time.Duration {
+	if a.Held || a.Result != fsm.ResultFailed && a.Result != fsm.ResultRunning {
+		return 0
+	}
+	return a.RetryAfter
+}

@@ -138,7 +138,7 @@ func (o *operator) weigh(v *fsm.View, s fsm.Subject, now time.Duration) {
 	if l.errand.action != 0 && before == 0 {
 		l.since = now
 	}
-	due := max(l.next, l.errand.due)
+	due := l.notBefore()
 	switch {
 	case l.idle(now):
 		delete(o.lines, s)
@@ -161,6 +161,9 @@ func (o *operator) look(v *fsm.View, l *line, now time.Duration) (unsettled bool
 		return false
 	}
 	l.orphan = fsm.Revision{}
+	if ok {
+		o.heed(l, op, now)
+	}
 	if !ok || op.Unsettled.IsZero() {
 		l.unsettled = fsm.Revision{}
 		return false
@@ -174,6 +177,19 @@ func (o *operator) look(v *fsm.View, l *line, now time.Duration) (unsettled bool
 		}
 	}
 	return true
+}
+
+// heed takes in what a driver told an earlier leader of when to ask again. What is left of that is told by the wall clocks of two
+// machines: it is no more than the driver asked for, whatever they show.
+func (o *operator) heed(l *line, op *fsm.Operation, now time.Duration) {
+	if op.RetryAfter <= 0 || l.wait.attempt == op.Attempt {
+		return
+	}
+	ago := time.Duration(o.c.Clock.Wall().UnixMilli()-op.Answered) * time.Millisecond
+	l.wait = wait{
+		of:    purpose{op.Action, op.Binding, op.Balancer, op.Generation},
+		until: now + op.RetryAfter - min(max(ago, 0), op.RetryAfter), attempt: op.Attempt,
+	}
 }
 
 // abandon says that the outcome of an attempt is unknown.

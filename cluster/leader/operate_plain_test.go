@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,14 +244,30 @@ func (b *operatorBench) compareLines(v *fsm.View) {
 			}
 		case callOf(l.errand) != want.call:
 			b.t.Fatalf("%s: %q, want %q", s, callOf(l.errand), want.call)
-		case max(l.next, want.due) > b.now:
-			if l.in != &b.o.alarms || l.at != max(l.next, want.due) {
-				b.t.Fatalf("%s: %s at %s, and no alarm then", s, want.call, max(l.next, want.due))
+		case waitOf(l, want) > b.now:
+			if l.in != &b.o.alarms || l.at != waitOf(l, want) {
+				b.t.Fatalf("%s: %s at %s, and no alarm then", s, want.call, waitOf(l, want))
 			}
 		case l.in == nil || l.in == &b.o.alarms:
 			b.t.Fatalf("%s: %s is due, and does not wait for its driver", s, want.call)
 		}
 	}
+}
+
+// waitOf is when a line's call may go out: what it waits for after a call counts if that was the same call of the same backend or
+// balancer, as that is.
+func waitOf(l *line, want plainErrand) time.Duration {
+	at := max(l.next, want.due)
+	subject, generation := "", uint64(0)
+	if b := l.errand.binding; b != nil {
+		subject, generation = string(b.ID), b.Generation
+	} else if b := l.errand.balancer; b != nil {
+		subject, generation = string(b.ID), b.Generation
+	}
+	if of := l.wait.of; of.action.String()+" "+cmp.Or(string(of.binding), string(of.balancer)) == want.call && strings.HasSuffix(want.call, " "+subject) && of.generation == generation {
+		at = max(at, l.wait.until)
+	}
+	return at
 }
 
 // compareChoice holds what begins against all that could.
@@ -360,6 +378,9 @@ func TestIncrementalChoiceSeesWhoAsksForTheSame(t *testing.T) {
 	b.group.commit(&fsm.DeleteLoadBalancer{ID: "new"})
 	b.failAll()
 	b.turn()
+	b.turn() // nothing that was asked before holds the deletion back
+	b.failAll()
+	b.turn()
 	for _, c := range []fsm.Command{
 		id(fsm.KV{Key: "id", Value: "1"}),
 		&fsm.PutBinding{ID: "x", Balancer: "known", Address: "10.0.0.1"},
@@ -368,6 +389,8 @@ func TestIncrementalChoiceSeesWhoAsksForTheSame(t *testing.T) {
 	} {
 		b.group.commit(c)
 		b.turn() // compares
+		b.failAll()
+		b.turn()
 		b.now += time.Millisecond
 	}
 	if l := b.o.lines["object new"]; l == nil || l.errand.action != fsm.ActionDeleteBalancer {
@@ -388,6 +411,8 @@ func TestIncrementalChoiceSeesWhoBeganToAskForTheSame(t *testing.T) {
 	if got := callOf(b.o.line("object asked").errand); got != "delete-balancer asked" {
 		t.Errorf("nobody asks for the same, and %q is chosen", got)
 	}
+	b.failAll()
+	b.turn()
 	b.group.commit(&fsm.DeleteLoadBalancer{ID: "new"})
 	b.group.commit(&fsm.PutLoadBalancer{ID: "new", Driver: "drv"})
 	b.turn()

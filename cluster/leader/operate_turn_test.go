@@ -3,12 +3,14 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -50,7 +52,7 @@ func (d *busy) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 		return Answer{Result: fsm.ResultSucceeded}
 	}
 	d.mu.Lock()
-	c := &seenCall{action: a, address: r.Binding.Address, begun: d.now(), end: -1}
+	c := &seenCall{action: a, address: cmp.Or(r.Binding.Address, string(r.Binding.ID)), begun: d.now(), end: -1}
 	d.calls = append(d.calls, c)
 	luck, takes := d.easy || d.random.IntN(10) < d.lucky, time.Duration(0)
 	if d.third != nil && !d.easy {
@@ -62,6 +64,9 @@ func (d *busy) Call(ctx context.Context, a fsm.Action, r Request) Answer {
 	}
 	d.mu.Unlock()
 	answer := Answer{Result: fsm.ResultSucceeded}
+	if a == fsm.ActionAddress && luck {
+		answer.Address = "10.0.2." + string(r.Binding.ID)
+	}
 	switch {
 	case luck:
 		time.Sleep(takes)
@@ -96,6 +101,7 @@ func TestPropertyDeregistrationsHaveTheNextPlace(t *testing.T) {
 			random: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
 		}
 		leaving, registering := rapid.IntRange(1, 6).Draw(rt, "leaving"), rapid.IntRange(0, 60).Draw(rt, "registering")
+		asks := rapid.Bool().Draw(rt, "asks") // the driver for addresses
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 4000), leaving, leaving).Draw(rt, "pauses")
 		removed := map[string]time.Duration{}
 		if why := bubble(t, func(t failer) {
@@ -111,7 +117,11 @@ func TestPropertyDeregistrationsHaveTheNextPlace(t *testing.T) {
 				d.easy = false
 				d.mu.Unlock()
 				for i := range registering {
-					g.commit(bind(fmt.Sprint("new", i), fmt.Sprint("10.0.1.", i)))
+					address := fmt.Sprint("10.0.1.", i)
+					if asks {
+						address = ""
+					}
+					g.commit(bind(fmt.Sprint("new", i), address))
 				}
 				for i, p := range pauses {
 					time.Sleep(time.Duration(p)*time.Millisecond + time.Microsecond)
@@ -200,6 +210,41 @@ func sightings(calls []*seenCall) (out string) {
 		out += fmt.Sprintf("%s to %s: %s %s, %d\n", c.begun, c.end, c.action, c.address, c.result)
 	}
 	return out
+}
+
+// A driver that cannot deregister at all goes on registering: who comes waits for a few of the many that are to go, and not for
+// the end of that.
+func TestOperateRegistersWhileNothingCanBeDeregistered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLiveGroup(t)
+		g.commit(balancer("drv/a"))
+		d := &told{terms: Terms{Concurrent: 2}, do: succeed}
+		const leaving, registering = 400, 10
+		for i := range leaving {
+			g.commit(bind(fmt.Sprint("old", i), fmt.Sprint("10.0.0.", i)))
+		}
+		operated(t, g, g, d, func() {
+			time.Sleep(time.Second)
+			d.mu.Lock()
+			d.do = func(_ context.Context, a fsm.Action, _ Request) Answer {
+				time.Sleep(time.Second)
+				return Answer{Result: map[bool]fsm.Result{true: fsm.ResultFailed, false: fsm.ResultSucceeded}[a == fsm.ActionDeregister]}
+			}
+			d.mu.Unlock()
+			for i := range leaving {
+				g.commit(&fsm.RemoveBinding{ID: fsm.BindingID(fmt.Sprint("old", i))})
+			}
+			for i := range registering {
+				g.commit(bind(fmt.Sprint("new", i), fmt.Sprint("10.0.1.", i)))
+			}
+			time.Sleep((registering*4/2 + 2) * time.Second)
+			for i := range registering {
+				if s := stateOf(g, fmt.Sprint("new", i)); s != "bound" {
+					t.Errorf("new%d is %s", i, s)
+				}
+			}
+		})
+	})
 }
 
 // Of each address every third call is answered, and a thousand backends are registered while three go: these are gone once three

@@ -130,6 +130,7 @@ type line struct {
 	subject  fsm.Subject
 	job      *job          // from the choice of a call until its outcome is committed; nil for none
 	next     time.Duration // no call before this
+	wait     wait          // no call of its purpose before that is over
 	failures int           // in a row
 	polls    int           // answers in a row that the driver is at it
 	// unsettled is the newest call of unknown outcome, and ended when it ended at the latest.
@@ -145,6 +146,45 @@ type line struct {
 	in     *lineHeap // that it is in: of the alarms, or of those ready; nil for neither
 	at     time.Duration
 	place  int
+}
+
+// purpose is what a call is for. Whoever waits before it is made again waits with nothing else: a backend that is to go does not
+// wait for what its driver said when it was to come.
+type purpose struct {
+	action     fsm.Action
+	binding    fsm.BindingID
+	balancer   fsm.BalancerID
+	generation uint64 // of the binding or the balancer
+}
+
+// wait is until when no call of a purpose goes out, after the attempt that came to it.
+type wait struct {
+	of      purpose
+	until   time.Duration
+	attempt fsm.Revision
+}
+
+func purposeOf(a fsm.Action, l *fsm.LoadBalancer, b *fsm.Binding) purpose {
+	switch {
+	case b != nil:
+		return purpose{a, b.ID, b.Balancer, b.Generation}
+	case l != nil:
+		return purpose{action: a, balancer: l.ID, generation: l.Generation}
+	}
+	return purpose{action: a}
+}
+
+func (e errand) purpose() purpose { return purposeOf(e.action, e.balancer, e.binding) }
+
+func (j *job) purpose() purpose { return purposeOf(j.action, j.request.Balancer, j.request.Binding) }
+
+// notBefore is when the errand may go out at the earliest.
+func (l *line) notBefore() time.Duration {
+	at := max(l.next, l.errand.due)
+	if l.wait.of == l.errand.purpose() {
+		at = max(at, l.wait.until)
+	}
+	return at
 }
 
 // idle tells whether nothing of the line is worth knowing.

@@ -51,8 +51,16 @@ func (r *renderer) operation(o *fsm.Operation) any {
 	return records.Operation{
 		Name: string(o.Subject), Action: o.Action.String(), Binding: string(o.Binding), Balancer: string(o.Balancer),
 		Attempt: revision(o.Attempt), Open: o.Open, DeadlineMs: milliseconds(o.Deadline), Generation: o.Generation,
-		Unsettled: maybe(o.Unsettled),
+		Unsettled: maybe(o.Unsettled), NotBefore: notBefore(o),
 	}
+}
+
+// notBefore is when a driver wants to hear of the same again, as it said; empty: it said nothing.
+func notBefore(o *fsm.Operation) string {
+	if o.Open || o.RetryAfter <= 0 {
+		return ""
+	}
+	return stamp(o.Answered + o.RetryAfter.Milliseconds())
 }
 
 func (r *renderer) lease(l *fsm.Lease) any {

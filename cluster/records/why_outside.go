@@ -176,6 +176,9 @@ func (w *outsideRenderer) call(s fsm.Subject, attempts uint32, last, asked strin
 	if due && next.Action != 0 {
 		d.Action = next.Action.String()
 	}
+	if called && d.Action == op.Action.String() && (d.Progress == records.CallDue && next.In > 0 || d.Progress == records.CallUnknown) {
+		d.NotBefore = notBefore(op)
+	}
 	return d
 }
 

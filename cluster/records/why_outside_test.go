@@ -50,7 +50,7 @@ func bound(t *testing.T) (*grouptest.Group, *world.World) {
 		op, _ := fsm.Get[*fsm.Operation](g.Read(), fsm.TableOperations, string(b.Subject()))
 		end := &fsm.FinishOperation{Subject: b.Subject(), Attempt: op.Attempt, Result: fsm.ResultSucceeded, Settled: true}
 		if pod == "p2" {
-			end.Result, end.Message, end.Refused = fsm.ResultFailed, "quota exceeded", true
+			end.Result, end.Message, end.Refused, end.RetryAfter = fsm.ResultFailed, "quota exceeded", true, time.Minute
 		}
 		g.Apply(t, end)
 	}
@@ -71,7 +71,9 @@ func TestWhyTellsOfOutsideLoadBalancers(t *testing.T) {
 	if len(d.Backends) != 2 || d.Backends[0].Call != nil || !d.Backends[0].Registered || d.Backends[0].Driver != "shop/clb" {
 		t.Fatalf("backends %+v", d.Backends)
 	}
-	if c := d.Backends[1].Call; c == nil || *c != (apirecords.WhyCall{Action: "ensure", Progress: "due", DueInMs: 1500, Attempts: 1, Last: "quota exceeded"}) {
+	op, _ := fsm.Get[*fsm.Operation](g.Read(), fsm.TableOperations, string(b2.Subject()))
+	asked := time.UnixMilli(op.Answered).Add(time.Minute).UTC().Format(time.RFC3339Nano)
+	if c := d.Backends[1].Call; c == nil || *c != (apirecords.WhyCall{Action: "ensure", Progress: "due", DueInMs: 1500, NotBefore: asked, Attempts: 1, Last: "quota exceeded"}) {
 		t.Errorf("the call about p2 is %+v", c)
 	}
 	if len(d.Unregistered) != 1 || d.Unregistered[0].Pod != "shop/p3" || d.Unregistered[0].Code != "pod-not-ready" || d.Unregistered[0].Remedy == "" {

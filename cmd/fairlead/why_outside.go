@@ -52,6 +52,9 @@ func callText(c *records.WhyCall) string {
 	case c.Progress == records.CallDue:
 		text = c.Action + " in " + (time.Duration(c.DueInMs) * time.Millisecond).String()
 	}
+	if c.NotBefore != "" {
+		text += ", as its driver asked, not before " + c.NotBefore
+	}
 	if c.Attempts > 0 {
 		text += fmt.Sprintf(", failed %d times", c.Attempts)
 	}
