@@ -248,6 +248,11 @@ func (a *Advertisement) Admits(n NodeID) bool {
 	return !a.Terms.OnlyNodes || slices.Contains(a.Terms.Nodes, n)
 }
 
+// SentWherever tells whether whoever is sent an address by another advertisement is sent it by this one.
+func (a *Advertisement) SentWherever(other *Advertisement) bool {
+	return len(a.Peers) == 0 || len(other.Peers) > 0 && !slices.ContainsFunc(other.Peers, func(p PeerName) bool { return !slices.Contains(a.Peers, p) })
+}
+
 // PutAdvertisement adds or replaces an advertisement.
 type PutAdvertisement struct {
 	Advertisement Advertisement `pb:"1"`

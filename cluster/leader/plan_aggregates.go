@@ -29,19 +29,21 @@ func (p *planner) explainAggregates() {
 // explainApart tells of the first prefix of an advertisement whose addresses are announced one by one, and of how many there are.
 func (p *planner) explainApart(ad *fsm.Advertisement) {
 	var blocks []netip.Prefix
+	beside := map[netip.Prefix]bool{}  // they are announced, beside their addresses
 	for _, al := range p.allocations { // by address
 		bits := ad.Terms.Aggregate(al.Address)
 		if bits == 0 || len(ad.Pools) > 0 && !slices.Contains(ad.Pools, al.Pool()) || !p.choosesOwner(ad, al) {
 			continue
 		}
 		block := netip.PrefixFrom(al.Address, bits).Masked()
+		beside[block] = beside[block] || p.summarized(ad, al)
 		if len(blocks) == 0 || blocks[len(blocks)-1] != block {
 			blocks = append(blocks, block)
 		}
 	}
 	first, apart := "", 0
 	for _, block := range blocks {
-		if why := p.apart(block); why != "" {
+		if why := p.apart(block); why != "" && !beside[block] {
 			if apart++; first == "" {
 				first = fmt.Sprintf("%s is announced address by address: %s", block, why)
 			}
@@ -54,6 +56,16 @@ func (p *planner) explainApart(ad *fsm.Advertisement) {
 		p.explain(fsm.TableAdvertisements, string(ad.Name), WaitsForAggregate,
 			first+"; it takes the place of its addresses once all of them are announced by the same nodes, and to the same peers")
 	}
+}
+
+// summarized tells whether whoever is sent an address by an advertisement is sent it by another one with a longer prefix, too: the
+// shorter one is announced beside that, and not in the place of anything.
+func (p *planner) summarized(ad *fsm.Advertisement, al *fsm.Allocation) bool {
+	bits := ad.Terms.Aggregate(al.Address)
+	return slices.ContainsFunc(fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements), func(longer *fsm.Advertisement) bool {
+		own := longer.Terms.Aggregate(al.Address)
+		return (own == 0 || own > bits) && longer.OfPool(al.Pool()) && p.choosesOwner(longer, al) && longer.SentWherever(ad)
+	})
 }
 
 func (p *planner) choosesOwner(ad *fsm.Advertisement, al *fsm.Allocation) bool {

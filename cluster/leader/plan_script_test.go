@@ -319,7 +319,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	node n1 A... [external=A] [pods=PREFIX,...] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
-//	peer p A asn=N port=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
+//	peer p A asn=N port=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P peers=P,P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
 //	home=NAMESPACE, uid=U  of any of pool, peer, advertisement and l2: which object it is
 func (s *scene) object(t failer, f []string) {
@@ -374,6 +374,7 @@ func (s *scene) object(t failer, f []string) {
 	case "advertisement":
 		meta.Namespace = ""
 		a := world.Advertisement{Meta: meta, Homed: home, Communities: split(keys["communities"]), Pools: split(keys["pools"])}
+		a.Peers = split(keys["peers"])
 		if keys["aggregate"] != "" {
 			a.AggregationLength = uint8(number(t, keys["aggregate"]))
 		}

@@ -74,11 +74,11 @@ func Aggregated(paths Paths, blocks []netip.Prefix) Paths {
 	return NewPaths(out...)
 }
 
-// Singles is the inverse: paths of single addresses in the place of those of prefixes.
+// Singles is the inverse: paths of single addresses in the place of those of prefixes. A prefix beside longer ones stands for none, and stays.
 func Singles(paths Paths) Paths {
 	var out []Path
 	for p := range paths.All() {
-		if !Aggregable(p.Prefix) {
+		if !Aggregable(p.Prefix) || paths.within(p.Prefix) {
 			out = append(out, p)
 			continue
 		}
@@ -89,4 +89,22 @@ func Singles(paths Paths) Paths {
 		}
 	}
 	return NewPaths(out...)
+}
+
+// WithoutBare leaves out those of some prefixes of several addresses that have no single address in them any more: nobody is behind them.
+func (p Paths) WithoutBare(prefixes []netip.Prefix) Paths {
+	bare := slices.DeleteFunc(slices.Clone(prefixes), func(prefix netip.Prefix) bool { return prefix.IsSingleIP() || len(p.In(prefix)) > 0 })
+	return p.With(bare, func(netip.Prefix) []Path { return nil })
+}
+
+// within tells whether there are paths of longer prefixes in a prefix.
+func (p Paths) within(block netip.Prefix) (found bool) {
+	if p.byPrefix == nil {
+		return false
+	}
+	p.byPrefix.Ascend(&destination{prefix: block.Masked()}, func(d *destination) bool {
+		found = block.Contains(d.prefix.Addr()) && d.prefix.Bits() > block.Bits()
+		return !found && block.Contains(d.prefix.Addr())
+	})
+	return found
 }

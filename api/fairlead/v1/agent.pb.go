@@ -101,8 +101,10 @@ type AnnouncementsResponse struct {
 	SignedNeighbours []*SignedNeighbour `protobuf:"bytes,7,rep,name=signed_neighbours,json=signedNeighbours,proto3" json:"signed_neighbours,omitempty"`
 	// Neighbours of which the node finds the address behind an interface. An agent that cannot has no session with them.
 	UnnumberedNeighbours []*UnnumberedNeighbour `protobuf:"bytes,8,rep,name=unnumbered_neighbours,json=unnumberedNeighbours,proto3" json:"unnumbered_neighbours,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Paths to prefixes beside those to their addresses, with bits.
+	Summaries     []*AnnouncedPath `protobuf:"bytes,9,rep,name=summaries,proto3" json:"summaries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AnnouncementsResponse) Reset() {
@@ -187,6 +189,13 @@ func (x *AnnouncementsResponse) GetSignedNeighbours() []*SignedNeighbour {
 func (x *AnnouncementsResponse) GetUnnumberedNeighbours() []*UnnumberedNeighbour {
 	if x != nil {
 		return x.UnnumberedNeighbours
+	}
+	return nil
+}
+
+func (x *AnnouncementsResponse) GetSummaries() []*AnnouncedPath {
+	if x != nil {
+		return x.Summaries
 	}
 	return nil
 }
@@ -350,7 +359,7 @@ func (x *Aggregate) GetBits() uint32 {
 	return 0
 }
 
-// AnnouncedPath is a path to one address, with the node as its next hop.
+// AnnouncedPath is a path to one address, or to a prefix, with the node as its next hop.
 type AnnouncedPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of 4 or 16 bytes, both.
@@ -361,7 +370,9 @@ type AnnouncedPath struct {
 	Withheld bool         `protobuf:"varint,4,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	Terms    []*PathTerms `protobuf:"bytes,5,rep,name=terms,proto3" json:"terms,omitempty"`
 	// Its share of traffic beside other paths of the address; 0 says nothing of it.
-	Weight        uint32 `protobuf:"varint,6,opt,name=weight,proto3" json:"weight,omitempty"`
+	Weight uint32 `protobuf:"varint,6,opt,name=weight,proto3" json:"weight,omitempty"`
+	// How long the prefix is that begins with the address. Of summaries only.
+	Bits          uint32 `protobuf:"varint,7,opt,name=bits,proto3" json:"bits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +445,13 @@ func (x *AnnouncedPath) GetTerms() []*PathTerms {
 func (x *AnnouncedPath) GetWeight() uint32 {
 	if x != nil {
 		return x.Weight
+	}
+	return 0
+}
+
+func (x *AnnouncedPath) GetBits() uint32 {
+	if x != nil {
+		return x.Bits
 	}
 	return 0
 }
@@ -4045,7 +4063,7 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\x14AnnouncementsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12)\n" +
-	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xb6\x03\n" +
+	"\x04have\x18\x03 \x01(\v2\x15.fairlead.v1.RevisionR\x04have\"\xf0\x03\n" +
 	"\x15AnnouncementsResponse\x121\n" +
 	"\brevision\x18\x01 \x01(\v2\x15.fairlead.v1.RevisionR\brevision\x120\n" +
 	"\x05paths\x18\x02 \x03(\v2\x1a.fairlead.v1.AnnouncedPathR\x05paths\x126\n" +
@@ -4058,7 +4076,8 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"aggregates\x18\x06 \x03(\v2\x16.fairlead.v1.AggregateR\n" +
 	"aggregates\x12I\n" +
 	"\x11signed_neighbours\x18\a \x03(\v2\x1c.fairlead.v1.SignedNeighbourR\x10signedNeighbours\x12U\n" +
-	"\x15unnumbered_neighbours\x18\b \x03(\v2 .fairlead.v1.UnnumberedNeighbourR\x14unnumberedNeighbours\"l\n" +
+	"\x15unnumbered_neighbours\x18\b \x03(\v2 .fairlead.v1.UnnumberedNeighbourR\x14unnumberedNeighbours\x128\n" +
+	"\tsummaries\x18\t \x03(\v2\x1a.fairlead.v1.AnnouncedPathR\tsummaries\"l\n" +
 	"\x0fSignedNeighbour\x124\n" +
 	"\tneighbour\x18\x01 \x01(\v2\x16.fairlead.v1.NeighbourR\tneighbour\x12#\n" +
 	"\rpassword_from\x18\x02 \x01(\tR\fpasswordFrom\"i\n" +
@@ -4067,14 +4086,15 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\"9\n" +
 	"\tAggregate\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
-	"\x04bits\x18\x02 \x01(\rR\x04bits\"\xd6\x01\n" +
+	"\x04bits\x18\x02 \x01(\rR\x04bits\"\xea\x01\n" +
 	"\rAnnouncedPath\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x19\n" +
 	"\bnext_hop\x18\x02 \x01(\fR\anextHop\x12.\n" +
 	"\x06others\x18\x03 \x01(\v2\x16.fairlead.v1.PathTermsR\x06others\x12\x1a\n" +
 	"\bwithheld\x18\x04 \x01(\bR\bwithheld\x12,\n" +
 	"\x05terms\x18\x05 \x03(\v2\x16.fairlead.v1.PathTermsR\x05terms\x12\x16\n" +
-	"\x06weight\x18\x06 \x01(\rR\x06weight\"\xc6\x01\n" +
+	"\x06weight\x18\x06 \x01(\rR\x06weight\x12\x12\n" +
+	"\x04bits\x18\a \x01(\rR\x04bits\"\xc6\x01\n" +
 	"\tPathTerms\x12\x1c\n" +
 	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x10\n" +
 	"\x03med\x18\x02 \x01(\rR\x03med\x12\x1d\n" +
@@ -4436,76 +4456,77 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
 	2,  // 5: fairlead.v1.AnnouncementsResponse.signed_neighbours:type_name -> fairlead.v1.SignedNeighbour
 	3,  // 6: fairlead.v1.AnnouncementsResponse.unnumbered_neighbours:type_name -> fairlead.v1.UnnumberedNeighbour
-	8,  // 7: fairlead.v1.SignedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
-	8,  // 8: fairlead.v1.UnnumberedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
-	6,  // 9: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
-	6,  // 10: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
-	7,  // 11: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	55, // 12: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	55, // 13: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	55, // 14: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	55, // 15: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	33, // 16: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
-	14, // 17: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	32, // 18: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	20, // 19: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
-	21, // 20: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
-	18, // 21: fairlead.v1.Redirect.probe:type_name -> fairlead.v1.RedirectProbe
-	19, // 22: fairlead.v1.Redirect.verdicts:type_name -> fairlead.v1.ProbeVerdict
-	32, // 23: fairlead.v1.ProbeVerdict.port:type_name -> fairlead.v1.Port
-	32, // 24: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
-	24, // 25: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
-	25, // 26: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
-	32, // 27: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
-	22, // 28: fairlead.v1.TunnelSettings.own:type_name -> fairlead.v1.TunnelHost
-	28, // 29: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	29, // 30: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	18, // 31: fairlead.v1.Service.probe:type_name -> fairlead.v1.RedirectProbe
-	32, // 32: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	31, // 33: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	30, // 34: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	32, // 35: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	34, // 36: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	35, // 37: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	26, // 38: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
-	55, // 39: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	37, // 40: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	44, // 41: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	45, // 42: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	40, // 43: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
-	55, // 44: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
-	42, // 45: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
-	41, // 46: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
-	43, // 47: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
-	43, // 48: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
-	32, // 49: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
-	46, // 50: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	55, // 51: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	48, // 52: fairlead.v1.HeartbeatResponse.revoked:type_name -> fairlead.v1.RevokedMembers
-	55, // 53: fairlead.v1.RevokedMembers.revision:type_name -> fairlead.v1.Revision
-	49, // 54: fairlead.v1.RevokedMembers.members:type_name -> fairlead.v1.RevokedMember
-	51, // 55: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	52, // 56: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	55, // 57: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	54, // 58: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	55, // 59: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 60: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	36, // 61: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	39, // 62: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	50, // 63: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 64: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 65: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 66: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	38, // 67: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	47, // 68: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	53, // 69: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 70: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 71: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	66, // [66:72] is the sub-list for method output_type
-	60, // [60:66] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	5,  // 7: fairlead.v1.AnnouncementsResponse.summaries:type_name -> fairlead.v1.AnnouncedPath
+	8,  // 8: fairlead.v1.SignedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
+	8,  // 9: fairlead.v1.UnnumberedNeighbour.neighbour:type_name -> fairlead.v1.Neighbour
+	6,  // 10: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
+	6,  // 11: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
+	7,  // 12: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
+	55, // 13: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	55, // 14: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	55, // 15: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	55, // 16: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	33, // 17: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	14, // 18: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	32, // 19: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	20, // 20: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
+	21, // 21: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
+	18, // 22: fairlead.v1.Redirect.probe:type_name -> fairlead.v1.RedirectProbe
+	19, // 23: fairlead.v1.Redirect.verdicts:type_name -> fairlead.v1.ProbeVerdict
+	32, // 24: fairlead.v1.ProbeVerdict.port:type_name -> fairlead.v1.Port
+	32, // 25: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
+	24, // 26: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
+	25, // 27: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
+	32, // 28: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
+	22, // 29: fairlead.v1.TunnelSettings.own:type_name -> fairlead.v1.TunnelHost
+	28, // 30: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	29, // 31: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	18, // 32: fairlead.v1.Service.probe:type_name -> fairlead.v1.RedirectProbe
+	32, // 33: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	31, // 34: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	30, // 35: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	32, // 36: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	34, // 37: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	35, // 38: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	26, // 39: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
+	55, // 40: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	37, // 41: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	44, // 42: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	45, // 43: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	40, // 44: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
+	55, // 45: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
+	42, // 46: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
+	41, // 47: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
+	43, // 48: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
+	43, // 49: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
+	32, // 50: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
+	46, // 51: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	55, // 52: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	48, // 53: fairlead.v1.HeartbeatResponse.revoked:type_name -> fairlead.v1.RevokedMembers
+	55, // 54: fairlead.v1.RevokedMembers.revision:type_name -> fairlead.v1.Revision
+	49, // 55: fairlead.v1.RevokedMembers.members:type_name -> fairlead.v1.RevokedMember
+	51, // 56: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	52, // 57: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	55, // 58: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	54, // 59: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	55, // 60: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	11, // 61: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	36, // 62: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	39, // 63: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	50, // 64: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 65: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 66: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	12, // 67: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	38, // 68: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	47, // 69: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	53, // 70: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 71: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	10, // 72: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	67, // [67:73] is the sub-list for method output_type
+	61, // [61:67] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }

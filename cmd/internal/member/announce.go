@@ -93,7 +93,7 @@ func (r *routes) pathsOf(view *fsm.View) (paths bgp.Paths, touched []netip.Prefi
 	}
 	paths, touched, whole = r.paths.Follow(view)
 	if view.Group().Quarantine.IsZero() {
-		r.settled = derive.Settled{View: view, Paths: r.paths.Singles()}
+		r.settled = derive.Settled{View: view, Paths: r.paths.Apart()}
 		return paths, touched, whole
 	}
 	return derive.Keep(view, paths, r.settled), nil, true

@@ -3,6 +3,7 @@
 package derive
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -54,26 +55,44 @@ func choosing(about []*fsm.Advertisement, node fsm.NodeID) (out []*fsm.Advertise
 	return out
 }
 
-// announcement is a path under all advertisements that are about it. A peer is announced it under those that name the peer, and
-// those that name none; without any of these it is not. A path that no advertisement is about goes to every peer.
+// announcement is the path of an address under all advertisements that are about it. A peer is announced it under those that name the
+// peer, and those that name none; without any of these it is not. Of these the ones with the longest prefix count: the others have a
+// path of their own (summaries). A path that no advertisement is about goes to every peer.
 func announcement(prefix netip.Prefix, about []*fsm.Advertisement) bgp.Path {
-	path := bgp.Path{Prefix: prefix}
-	var forAll []*fsm.Advertisement
+	to := audience{}
+	for _, peer := range append(namedBy(about), everyoneElse) {
+		to[peer] = longest(joined(about, peer), prefix.Addr())
+	}
+	path := to.path(prefix)
+	path.Withheld = path.Withheld && len(about) > 0
+	return path
+}
+
+// everyoneElse stands for the peers that no advertisement names.
+const everyoneElse fsm.PeerName = ""
+
+// namedBy lists the peers that some advertisements name, in order.
+func namedBy(list []*fsm.Advertisement) []fsm.PeerName {
 	named := map[fsm.PeerName]bool{}
-	for _, ad := range about {
-		if len(ad.Peers) == 0 {
-			forAll = append(forAll, ad)
-		}
+	for _, ad := range list {
 		for _, peer := range ad.Peers {
 			named[peer] = true
 		}
 	}
-	joined(forAll).put(&path)
-	path.Withheld = len(about) > 0 && len(forAll) == 0
-	for _, peer := range slices.Sorted(maps.Keys(named)) {
+	return slices.Sorted(maps.Keys(named))
+}
+
+// audience are the advertisements under which each peer is sent a path: those that are named, and everyoneElse.
+type audience map[fsm.PeerName][]*fsm.Advertisement
+
+// path is one to a prefix under what a says.
+func (a audience) path(prefix netip.Prefix) bgp.Path {
+	path := bgp.Path{Prefix: prefix, Withheld: len(a[everyoneElse]) == 0}
+	joint(a[everyoneElse]).put(&path)
+	for _, peer := range slices.Sorted(maps.Keys(a)) {
 		own := bgp.Path{Prefix: prefix}
-		joined(about, peer).put(&own)
-		if !path.Withheld && own.Equal(bgp.Path{
+		joint(a[peer]).put(&own)
+		if peer == everyoneElse || path.Withheld && len(a[peer]) == 0 || !path.Withheld && own.Equal(bgp.Path{
 			Prefix: prefix, MED: path.MED, LocalPref: path.LocalPref, Communities: path.Communities, LargeCommunities: path.LargeCommunities,
 		}) {
 			continue
@@ -86,21 +105,45 @@ func announcement(prefix netip.Prefix, about []*fsm.Advertisement) bgp.Path {
 	return path
 }
 
-// joint is what several advertisements say together: all communities, the highest local preference, the lowest MED.
-type joint struct{ ads []*fsm.Advertisement }
-
 // joined are the advertisements for every peer and, of the others, those that name one of some peers.
-func joined(list []*fsm.Advertisement, peers ...fsm.PeerName) (j joint) {
+func joined(list []*fsm.Advertisement, peers ...fsm.PeerName) (out []*fsm.Advertisement) {
 	for _, ad := range list {
 		if len(ad.Peers) == 0 || slices.ContainsFunc(peers, func(p fsm.PeerName) bool { return slices.Contains(ad.Peers, p) }) {
-			j.ads = append(j.ads, ad)
+			out = append(out, ad)
 		}
 	}
-	return j
+	return out
 }
 
+// longest are those of some advertisements that want the longest prefix for an address.
+func longest(list []*fsm.Advertisement, address netip.Addr) (out []*fsm.Advertisement) {
+	bits := 0
+	for _, ad := range list {
+		bits = max(bits, lengthOf(ad, address))
+	}
+	return ofLength(list, address, bits)
+}
+
+// ofLength are those of some advertisements that want a prefix of a length for an address.
+func ofLength(list []*fsm.Advertisement, address netip.Addr, bits int) (out []*fsm.Advertisement) {
+	for _, ad := range list {
+		if lengthOf(ad, address) == bits {
+			out = append(out, ad)
+		}
+	}
+	return out
+}
+
+// lengthOf is how long a prefix an advertisement wants for an address: all of it where it asks for none.
+func lengthOf(ad *fsm.Advertisement, address netip.Addr) int {
+	return cmp.Or(ad.Terms.Aggregate(address), address.BitLen())
+}
+
+// joint is what several advertisements say together: all communities, the highest local preference, the lowest MED.
+type joint []*fsm.Advertisement
+
 func (j joint) put(path *bgp.Path) {
-	for _, ad := range j.ads {
+	for _, ad := range j {
 		for _, c := range ad.Communities {
 			path.Communities = append(path.Communities, bgp.Community(c))
 		}

@@ -4,6 +4,7 @@ package derive
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -103,13 +104,22 @@ func model(ads []*fsm.Advertisement, owners []modelOwner, node fsm.NodeID, peer 
 		some = some || isAbout(ad)
 		someNode = someNode || isAbout(ad) && hasNode(ad)
 	}
-	communities, large := map[uint32]bool{}, map[uint32]bool{}
-	pref, med := uint32(0), uint32(0)
+	var say []*fsm.Advertisement // of those that go to the peer, the ones with the longest prefix
 	for _, ad := range ads {
 		if !isAbout(ad) || someNode && !hasNode(ad) || len(ad.Peers) > 0 && !slices.Contains(ad.Peers, peer) {
 			continue
 		}
 		sent = true
+		if len(say) > 0 && bitsOf(ad) > bitsOf(say[0]) {
+			say = nil
+		}
+		if len(say) == 0 || bitsOf(ad) == bitsOf(say[0]) {
+			say = append(say, ad)
+		}
+	}
+	communities, large := map[uint32]bool{}, map[uint32]bool{}
+	pref, med := uint32(0), uint32(0)
+	for _, ad := range say {
 		for _, c := range ad.Communities {
 			communities[c] = true
 		}
@@ -127,6 +137,85 @@ func model(ads []*fsm.Advertisement, owners []modelOwner, node fsm.NodeID, peer 
 		return ""
 	}
 	return fmt.Sprint(communities[1], communities[2], large[1], large[2], pref, med)
+}
+
+func bitsOf(ad *fsm.Advertisement) uint8 {
+	if ad.Terms.AggregateV4 == 0 {
+		return 32
+	}
+	return ad.Terms.AggregateV4
+}
+
+// modelSummaries are the paths of prefixes that a peer is to be sent beside those of their addresses, off the record: of each length that
+// an advertisement wants beside another one that wants a longer prefix, by the nodes that it has.
+func modelSummaries(v *fsm.View, peer fsm.PeerName) (out []bgp.Path) {
+	type way struct {
+		block netip.Prefix
+		hop   netip.Addr
+	}
+	under := map[way]map[*fsm.Advertisement]bool{}
+	for _, r := range fsm.List[*fsm.Route](v, fsm.TableRoutes) {
+		var owners []modelOwner
+		for _, al := range v.Owners(r.Prefix.Addr().String()) {
+			s, ok := fsm.Get[*fsm.Service](v, fsm.TableServices, string(al.Service))
+			if !ok {
+				s = &fsm.Service{}
+			}
+			owners = append(owners, modelOwner{al.Pool(), s.Advertisements()})
+		}
+		for _, h := range r.NextHops {
+			node, _ := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(h.Node()))
+			if !fsm.Announceable(r.Prefix, h, node, v.Group().Settings) {
+				continue
+			}
+			var about, has, sent []*fsm.Advertisement
+			for _, ad := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
+				if !modelAbout(ad, owners) {
+					continue
+				}
+				about = append(about, ad)
+				if !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, h.Node()) {
+					has = append(has, ad)
+				}
+			}
+			if len(has) == 0 {
+				has = about
+			}
+			most := uint8(0)
+			for _, ad := range has {
+				if len(ad.Peers) == 0 || slices.Contains(ad.Peers, peer) {
+					sent, most = append(sent, ad), max(most, bitsOf(ad))
+				}
+			}
+			for _, ad := range sent {
+				if at := (way{netip.PrefixFrom(r.Prefix.Addr(), int(bitsOf(ad))).Masked(), h.Address()}); bitsOf(ad) < most {
+					if under[at] == nil {
+						under[at] = map[*fsm.Advertisement]bool{}
+					}
+					under[at][ad] = true
+				}
+			}
+		}
+	}
+	for at, ads := range under {
+		p := bgp.Path{Prefix: at.block, NextHop: at.hop}
+		for ad := range ads {
+			for _, c := range ad.Communities {
+				p.Communities = append(p.Communities, bgp.Community(c))
+			}
+			for _, c := range ad.Terms.LargeCommunities {
+				p.LargeCommunities = append(p.LargeCommunities, bgp.LargeCommunity(c))
+			}
+			if ad.LocalPref != 0 {
+				p.LocalPref = max(p.LocalPref, ad.LocalPref, 2)
+			}
+			if m := ad.Terms.MED; m > 0 && (p.MED == 0 || m < p.MED) {
+				p.MED = m
+			}
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func told(p bgp.Path, peer string) string {

@@ -14,7 +14,7 @@ import (
 // Settled is what was announced by the newest record outside a quarantine. The zero value announced nothing.
 type Settled struct {
 	View  *fsm.View // that record; nil for none
-	Paths bgp.Paths // of single addresses
+	Paths bgp.Paths // of single addresses, and of prefixes beside them
 }
 
 // Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
@@ -52,7 +52,8 @@ func Keep(v *fsm.View, paths bgp.Paths, before Settled) bgp.Paths {
 			kept[prefix] = append(paths.Of(prefix), had...)
 		}
 	}
-	return paths.With(slices.Collect(maps.Keys(kept)), func(prefix netip.Prefix) []bgp.Path { return kept[prefix] })
+	at := slices.Collect(maps.Keys(kept))
+	return paths.With(at, func(prefix netip.Prefix) []bgp.Path { return kept[prefix] }).WithoutBare(at)
 }
 
 // ownerChanged tells whether an address that was announced belongs to others by a restored record.

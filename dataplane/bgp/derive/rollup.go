@@ -11,8 +11,8 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Rollup keeps what a member announces of a record that changes: the paths of a Follower, and aggregates in the place of the
-// addresses that they stand for. It has no memory: equal records give equal paths. The zero value has seen nothing; one goroutine
+// Rollup keeps what a member announces of a record that changes: the paths of a Follower, aggregates in the place of the
+// addresses that they stand for, and summaries beside theirs. It has no memory: equal records give equal paths. The zero value has seen nothing; one goroutine
 // uses it, with newer and newer views of one State.
 //
 // From one view to the next, announced in the order of bgp.Plan, each packet to an address that both announce goes to a node that
@@ -20,6 +20,7 @@ import (
 type Rollup struct {
 	singles    Follower
 	aggregates aggregates
+	summaries  summaries
 	paths      bgp.Paths
 }
 
@@ -27,17 +28,21 @@ type Rollup struct {
 func (r *Rollup) Follow(v *fsm.View) (paths bgp.Paths, touched []netip.Prefix, whole bool) {
 	singles, touched, whole := r.singles.Follow(v)
 	changed := r.aggregates.follow(&r.singles, touched, whole)
+	beside := r.summaries.follow(&r.singles, touched, whole)
 	switch {
-	case len(changed) == 0 && len(r.aggregates.drawn) == 0:
+	case len(changed)+len(beside) == 0 && len(r.aggregates.drawn)+len(r.summaries.beside) == 0:
 		r.paths = singles
 		return singles, touched, whole
 	case whole:
-		r.paths = bgp.Aggregated(singles, slices.Collect(maps.Keys(r.aggregates.drawn)))
+		r.paths = r.summaries.with(bgp.Aggregated(singles, slices.Collect(maps.Keys(r.aggregates.drawn))))
 		return r.paths, nil, true
 	}
 	dirty := map[netip.Prefix]bool{}
 	for _, p := range touched {
 		dirty[p] = true
+	}
+	for block := range beside {
+		dirty[block] = true
 	}
 	for block := range changed {
 		dirty[block] = true
@@ -55,7 +60,10 @@ func (r *Rollup) Follow(v *fsm.View) (paths bgp.Paths, touched []netip.Prefix, w
 // of gives what is announced of one prefix.
 func (r *Rollup) of(prefix netip.Prefix) []bgp.Path {
 	if !prefix.IsSingleIP() {
-		return r.aggregates.drawn[prefix]
+		if stands := r.aggregates.drawn[prefix]; stands != nil {
+			return stands
+		}
+		return r.summaries.beside[prefix]
 	}
 	if r.aggregates.cover(&r.singles, prefix.Addr()) {
 		return nil
@@ -65,6 +73,9 @@ func (r *Rollup) of(prefix netip.Prefix) []bgp.Path {
 
 // Singles are the paths of single addresses, of the view that was followed last: what Paths gives of it.
 func (r *Rollup) Singles() bgp.Paths { return r.singles.paths }
+
+// Apart are those, and the prefixes that are announced beside them.
+func (r *Rollup) Apart() bgp.Paths { return r.summaries.with(r.singles.paths) }
 
 // Stale tells whether a view that differs from the one followed last in no table of Tables allows for other paths all the same.
 func (r *Rollup) Stale(v *fsm.View) bool { return r.aggregates.all != mayDraw(v) }

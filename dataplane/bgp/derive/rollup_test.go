@@ -61,6 +61,24 @@ func eachWay(do func(peer string, to netip.Addr)) {
 	}
 }
 
+// apart is what a view has to be announced where nothing stands for anything: single addresses, and for each peer the prefixes beside them.
+type apart struct {
+	singles []bgp.Path
+	beside  map[string][]bgp.Path
+}
+
+func apartOf(v *fsm.View) apart {
+	a := apart{Paths(v), map[string][]bgp.Path{}}
+	for _, peer := range []string{"s1", "s2", "another"} {
+		a.beside[peer] = modelSummaries(v, fsm.PeerName(peer))
+	}
+	return a
+}
+
+func (a apart) lookup(peer string, to netip.Addr) []string {
+	return lookup(peer, to, slices.Concat(a.singles, a.beside[peer]), nil)
+}
+
 // story is a group with two members, one of which may lose touch.
 type story struct {
 	group
@@ -155,16 +173,16 @@ func (s *story) move(t *rapid.T) {
 // Whatever happens, each packet goes where the single addresses would lead it: with all aggregates at a switch, at every step from
 // one view to the next, and beside what a member still announces that lost touch.
 func TestPropertyAggregatesChangeNoWay(t *testing.T) {
-	drawn, shadows := 0, 0
+	drawn, shadows, beside := 0, 0, 0
 	missing := func() string {
-		if drawn == 0 || shadows == 0 {
-			return fmt.Sprintf("%d aggregates and %d packets that a lost member would lead elsewhere: too few to show anything", drawn, shadows)
+		if drawn == 0 || shadows == 0 || beside == 0 {
+			return fmt.Sprintf("%d aggregates, %d summaries and %d packets that a lost member would lead elsewhere: too few to show anything", drawn, beside, shadows)
 		}
 		return ""
 	}
 	testkit.CheckUntil(t, missing, func(t *rapid.T) {
 		s := newStory(t)
-		var before []bgp.Path // of single addresses
+		before := apart{}
 		for range rapid.IntRange(1, 25).Draw(t, "views") {
 			s.move(t)
 			v := s.Read()
@@ -175,6 +193,7 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 				t.Fatalf("paths\n%+v\nwant\n%+v", followed, want)
 			}
 			paths := slices.Collect(followed.All())
+			after := apartOf(v)
 			if s.rollup.Stale(v) || !s.rollup.Singles().Equal(bgp.NewPaths(singles...)) {
 				t.Fatal("it is not of the view that it followed")
 			}
@@ -187,11 +206,13 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 					drawn++
 				}
 			}
+			beside += len(after.beside["s1"])
 			eachWay(func(peer string, to netip.Addr) {
-				have, want := lookup(peer, to, paths, nil), lookup(peer, to, singles, nil)
+				have, want := lookup(peer, to, paths, nil), after.lookup(peer, to)
 				if !slices.Equal(have, want) {
 					t.Fatalf("packets to %s at %s go to %v, and singly to %v, by\n%v", to, peer, have, want, paths)
 				}
+				want = lookup(peer, to, singles, nil)
 				for _, hop := range hops(lookup(peer, to, paths, s.lost)) {
 					if len(want) > 0 && !serves(singles, to, hop) {
 						t.Fatalf("packets to %s at %s go to %s, which does not serve it, by\n%v\nbeside\n%v", to, peer, hop, paths, s.lost)
@@ -203,15 +224,15 @@ func TestPropertyAggregatesChangeNoWay(t *testing.T) {
 					}
 				}
 			})
-			walk(t, s.paths, paths, before, singles)
-			s.paths, before = paths, singles
+			walk(t, s.paths, paths, before, after)
+			s.paths, before = paths, after
 		}
 	})
 }
 
 // walk takes the steps from some paths to others one by one. An address that was announced and is has a way at each of them, to a
 // node that it was announced by, or is.
-func walk(t *rapid.T, from, upto, before, after []bgp.Path) {
+func walk(t *rapid.T, from, upto []bgp.Path, before, after apart) {
 	normal, err := bgp.Desired{Paths: bgp.NewPaths(from...)}.Normal(65000)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +248,7 @@ func walk(t *rapid.T, from, upto, before, after []bgp.Path) {
 			table = append(table, step.Path)
 		}
 		eachWay(func(peer string, to netip.Addr) {
-			was, is := hops(lookup(peer, to, before, nil)), hops(lookup(peer, to, after, nil))
+			was, is := hops(before.lookup(peer, to)), hops(after.lookup(peer, to))
 			now := hops(lookup(peer, to, table, nil))
 			if len(was) > 0 && len(is) > 0 && len(now) == 0 {
 				t.Fatalf("no way to %s at %s after %v, from\n%v\nto\n%v", to, peer, step, from, upto)

@@ -35,6 +35,7 @@ type Shares struct {
 	view   *fsm.View
 	all    Follower
 	blocks aggregates
+	beside summaries
 	nodes  map[fsm.NodeID]map[netip.Prefix]part
 	at     map[netip.Prefix][]fsm.NodeID // who has a part of a prefix
 	// settled is of the newest record outside a quarantine.
@@ -86,9 +87,11 @@ func (s *Shares) Follow(v *fsm.View) {
 	}
 }
 
-// redraw finds the aggregates anew, which concern the nodes that have their addresses.
+// redraw finds the aggregates and the summaries anew, which concern the nodes that have their addresses.
 func (s *Shares) redraw(touched []netip.Prefix, whole bool) {
-	for block := range s.blocks.follow(&s.all, touched, whole) {
+	changed := s.blocks.follow(&s.all, touched, whole)
+	maps.Copy(changed, s.beside.follow(&s.all, touched, whole))
+	for block := range changed {
 		for _, p := range s.all.paths.In(block) {
 			for _, id := range s.at[p.Prefix] {
 				s.own[id] = s.seq
@@ -143,6 +146,7 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 		}
 	}
 	slices.SortFunc(out.Paths, bgp.Path.Compare)
+	out.Summaries = s.summaries(out.Paths)
 	if len(s.blocks.drawn) == 0 {
 		return out
 	}
@@ -152,5 +156,25 @@ func (s *Shares) Of(node fsm.NodeID) share.Share {
 			out.Aggregates = append(out.Aggregates, block)
 		}
 	}
+	return out
+}
+
+// summaries gives the paths of prefixes that a node announces beside those of some addresses, in order.
+func (s *Shares) summaries(singles []bgp.Path) (out []bgp.Path) {
+	if len(s.beside.beside) == 0 {
+		return nil
+	}
+	seen := map[netip.Prefix]bool{}
+	for _, single := range singles {
+		for _, block := range s.all.attributes.aggregatesWith(single.Prefix.Addr()) {
+			of := s.beside.beside[block]
+			i := slices.IndexFunc(of, func(p bgp.Path) bool { return p.NextHop == single.NextHop })
+			if i >= 0 && !seen[block] {
+				seen[block] = true
+				out = append(out, of[i])
+			}
+		}
+	}
+	slices.SortFunc(out, bgp.Path.Compare)
 	return out
 }

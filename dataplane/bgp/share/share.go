@@ -27,6 +27,8 @@ type Share struct {
 	Unnumbered []UnnumberedPeer
 	// Aggregates stand for their addresses. A node of an older release announces these.
 	Aggregates []netip.Prefix
+	// Summaries are paths of prefixes beside those of their addresses, in order. A node of an older release announces the addresses alone.
+	Summaries []bgp.Path
 	// Keep says that the record knows less than was agreed on: what was announced before goes on, but for Gone.
 	Keep bool
 	Gone []netip.Prefix
@@ -62,11 +64,16 @@ func (s Share) Sign(password func(peer bgp.Peer, from string) (bgp.Secret, bool)
 
 // Routes are what the speaker shall announce, when it announced before so far; to whom, Sign tells.
 func (s Share) Routes(before bgp.Routes) bgp.Routes {
-	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(bgp.NewPaths(s.Paths...), s.Aggregates)}
+	var summaries []netip.Prefix
+	known := map[netip.Prefix]bool{}
+	for _, p := range s.Summaries {
+		summaries, known[p.Prefix] = append(summaries, p.Prefix), true
+	}
+	paths := bgp.NewPaths(slices.Concat(s.Paths, s.Summaries)...).WithoutBare(summaries)
+	out := bgp.Routes{Revision: s.Revision, Paths: bgp.Aggregated(paths, s.Aggregates)}
 	if !s.Keep {
 		return out
 	}
-	known := map[netip.Prefix]bool{}
 	for _, p := range s.Paths {
 		known[p.Prefix] = true
 	}
@@ -75,7 +82,7 @@ func (s Share) Routes(before bgp.Routes) bgp.Routes {
 	}
 	singles := bgp.Singles(before.Paths)
 	kept := slices.DeleteFunc(slices.Collect(singles.Prefixes()), func(p netip.Prefix) bool { return known[p] })
-	out.Paths = out.Paths.With(kept, singles.Of)
+	out.Paths = out.Paths.With(kept, singles.Of).WithoutBare(kept)
 	return out
 }
 
@@ -101,6 +108,11 @@ func (s Share) Message() *fairleadv1.AnnouncementsResponse {
 	}
 	for _, p := range s.Aggregates {
 		m.Aggregates = append(m.Aggregates, &fairleadv1.Aggregate{Address: p.Addr().AsSlice(), Bits: uint32(p.Bits())})
+	}
+	for _, p := range s.Summaries {
+		path := pathMessage(p)
+		path.Bits = uint32(p.Prefix.Bits())
+		m.Summaries = append(m.Summaries, path)
 	}
 	return m
 }
@@ -155,6 +167,17 @@ func Of(m *fairleadv1.AnnouncementsResponse) (Share, error) {
 			return Share{}, fmt.Errorf("decode announcements: an aggregate of %d bytes and %d bits", len(p.GetAddress()), p.GetBits())
 		}
 		s.Aggregates = append(s.Aggregates, netip.PrefixFrom(a, int(p.GetBits())).Masked())
+	}
+	for _, p := range m.GetSummaries() {
+		path, err := pathOf(p)
+		if err == nil && (p.GetBits() == 0 || int(p.GetBits()) >= path.Prefix.Bits()) {
+			err = fmt.Errorf("summary of %s: %d bits", path.Prefix.Addr(), p.GetBits())
+		}
+		if err != nil {
+			return Share{}, fmt.Errorf("decode announcements: %w", err)
+		}
+		path.Prefix = netip.PrefixFrom(path.Prefix.Addr(), int(p.GetBits())).Masked()
+		s.Summaries = append(s.Summaries, path)
 	}
 	return s, nil
 }

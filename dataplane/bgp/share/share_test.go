@@ -83,6 +83,12 @@ func drawShare(t *rapid.T) share.Share {
 		a := rapid.SampledFrom(addresses).Draw(t, "of")
 		s.Aggregates = append(s.Aggregates, netip.PrefixFrom(a, rapid.IntRange(20, a.BitLen()).Draw(t, "bits")).Masked())
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "summaries") {
+		a := rapid.SampledFrom(addresses).Draw(t, "of")
+		p := drawPath(t, a)
+		p.Prefix = netip.PrefixFrom(a, rapid.IntRange(20, a.BitLen()-1).Draw(t, "bits")).Masked()
+		s.Summaries = append(s.Summaries, p)
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "peers") {
 		s.Peers = append(s.Peers, drawPeer(t))
 	}
@@ -204,6 +210,7 @@ func TestWhatIsNoAddressIsRefused(t *testing.T) {
 		"port":      {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, Port: 70_000}}},
 		"ttl":       {Neighbours: []*fairleadv1.Neighbour{{Address: []byte{1, 2, 3, 4}, MultihopTtl: 256}}},
 		"gone":      {Gone: [][]byte{{1}}},
+		"summary":   {Summaries: []*fairleadv1.AnnouncedPath{{Address: []byte{1, 2, 3, 4}, NextHop: []byte{1, 2, 3, 4}}}},
 		"aggregate": {Aggregates: []*fairleadv1.Aggregate{{Address: []byte{1, 2, 3, 4}, Bits: 33}}},
 	} {
 		if _, err := share.Of(m); err == nil {
