@@ -253,6 +253,13 @@ func (a *Advertisement) SentWherever(other *Advertisement) bool {
 	return len(a.Peers) == 0 || len(other.Peers) > 0 && !slices.ContainsFunc(other.Peers, func(p PeerName) bool { return !slices.Contains(a.Peers, p) })
 }
 
+// Nobody is no peer's name, and cannot be: what an advertisement names for whom nobody shall be sent an address under it. All members
+// understand it, those of older releases too.
+const Nobody PeerName = "(nobody)"
+
+// Silent tells whether an advertisement has nothing sent to anybody: its object has a mistake.
+func (a *Advertisement) Silent() bool { return len(a.Peers) == 1 && a.Peers[0] == Nobody }
+
 // PutAdvertisement adds or replaces an advertisement.
 type PutAdvertisement struct {
 	Advertisement Advertisement `pb:"1"`

@@ -20,10 +20,15 @@ func (p *planner) planAdvertisements() {
 		name := fsm.AdvertisementName(w.Name)
 		h := have[name]
 		delete(have, name)
-		next, ok, unknown := p.advertisementOf(w, h)
+		next, ok, fault := p.advertisementOf(w, h)
+		if ok && fault != "" {
+			inForce := h != nil && !h.Silent()
+			if p.explainFault(w.Name, inForce, fault); inForce {
+				continue
+			}
+			sentToNobody(&next)
+		}
 		switch {
-		case ok && unknown != nil:
-			p.explainUnknown(w.Name, h != nil, unknown)
 		case !ok && h != nil:
 			p.propose("BGPAdvertisement chooses no pool any more", &fsm.DeleteAdvertisement{Name: name})
 		case ok && next.Terms.OnlyServices && (h == nil || !h.Terms.OnlyServices):
@@ -42,14 +47,20 @@ func (p *planner) planAdvertisements() {
 	p.explainAggregates()
 }
 
+// sentToNobody makes an advertisement one that has its addresses sent to nobody. Others about them go on.
+func sentToNobody(ad *fsm.Advertisement) {
+	ad.Peers, ad.Communities, ad.LocalPref = []fsm.PeerName{fsm.Nobody}, nil, 0
+	ad.Terms.LargeCommunities, ad.Terms.MED, ad.Terms.Weighted = nil, 0, false
+}
+
 // advertisementOf says what the record shall hold of an advertisement, of which it holds h; false if it is about no address.
-// The error is that of a community that nobody knows.
-func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool, unknown error) {
+// The fault is what of it cannot be used, such as a community that nobody knows; empty for nothing.
+func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) (next fsm.Advertisement, ok bool, fault string) {
 	next = fsm.Advertisement{Name: fsm.AdvertisementName(w.Name), LocalPref: w.LocalPref, Version: w.Version, Object: p.referable(objectRef(&w.Meta, w.Homed))}
 	if next.Pools, ok = p.poolsOf(w, h); !ok {
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")
-		return next, false, nil
+		return next, false, ""
 	}
 	for _, peer := range w.Peers {
 		next.Peers = append(next.Peers, fsm.PeerName(peer))
@@ -58,7 +69,9 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		}
 	}
 	next.Terms.MED = w.MED
-	unknown = p.communitiesOf(w, &next)
+	if fault = w.Fault; fault == "" {
+		fault = p.communitiesOf(w, &next)
+	}
 	if len(w.NodeSelectors) > 0 {
 		var had []fsm.NodeID
 		if h != nil {
@@ -76,7 +89,7 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,
 			"large communities, MED, weights, aggregates and selectors of nodes and Services need format 2 of the record: `fairlead raft finalize`; it is announced without")
 	}
-	return next, true, unknown
+	return next, true, fault
 }
 
 // poolsOf names the pools that an advertisement is about, none for all; false if its selectors choose none. One that was chosen
@@ -122,37 +135,37 @@ func (p *planner) explainPools(table fsm.Table, advertisement string, names []st
 	}
 }
 
-// explainUnknown tells of an advertisement with a community that nobody knows. It is not put in force in part: what switches make
-// of a path may hang on the very community that lacks.
-func (p *planner) explainUnknown(name string, inForce bool, unknown error) {
-	until := "until then nothing of this advertisement is in force"
+// explainFault tells of an advertisement with a mistake. It is not put in force in part: what switches make of a path may hang on the very
+// community that lacks, and without it its addresses would go to peers that it leaves out.
+func (p *planner) explainFault(name string, inForce bool, fault string) {
+	until := "until then nobody is sent an address under it"
 	if inForce {
 		until = "until then the advertisement stays as it was"
 	}
-	p.explain(fsm.TableAdvertisements, name, WaitsForMend,
-		unknown.Error()+", and no Community explains it; add it to one, or write it as AS:value; "+until)
+	p.explain(fsm.TableAdvertisements, name, WaitsForMend, fault+"; "+until)
 }
 
-// communitiesOf gives an advertisement its communities, and the error of the first that nobody knows.
-func (p *planner) communitiesOf(w *world.Advertisement, next *fsm.Advertisement) error {
+// communitiesOf gives an advertisement its communities, and what is wrong with the first that nobody knows.
+func (p *planner) communitiesOf(w *world.Advertisement, next *fsm.Advertisement) (fault string) {
+	const mend = ", and no Community explains it; add it to one, or write it as AS:value"
 	for _, text := range w.Communities {
 		value := p.seen.resolve(text)
 		if world.IsLargeCommunity(value) {
 			c, err := world.ParseLargeCommunity(value)
 			if err != nil {
-				return err
+				return err.Error() + mend
 			}
 			next.Terms.LargeCommunities = append(next.Terms.LargeCommunities, fsm.LargeCommunity(c))
 			continue
 		}
 		c, err := world.ParseCommunity(value)
 		if err != nil {
-			return err
+			return err.Error() + mend
 		}
 		next.Communities = append(next.Communities, c)
 	}
 	slices.Sort(next.Communities)
-	return nil
+	return ""
 }
 
 // nodesOf lists the nodes that selectors choose. One of those that they chose before and that is not shown stays so while its

@@ -258,8 +258,13 @@ func (p *planner) waitingFor(s *ServiceReasons) []Explanation {
 		}
 	}
 	var out []Explanation
+	for _, ad := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
+		about[[2]string{string(fsm.TableAdvertisements), string(ad.Name)}] = slices.ContainsFunc(s.Addresses, func(a AddressReasons) bool {
+			return slices.ContainsFunc(p.claims[a.Address], func(c *claim) bool { return ad.OfPool(c.pool) && ad.Chooses(c.owner.announcedBy()) })
+		})
+	}
 	for _, e := range p.out.Waiting {
-		if about[[2]string{e.Kind, e.Name}] {
+		if about[[2]string{e.Kind, e.Name}] && e.Code != WaitsForAggregate {
 			out = append(out, e)
 		}
 	}

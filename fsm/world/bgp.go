@@ -108,6 +108,8 @@ type Advertisement struct {
 	Weighted bool
 	// MED is zero where nobody chose.
 	MED uint32
+	// Fault is what of the manifest cannot be used; empty for nothing. Nobody shall be sent an address under such an advertisement.
+	Fault string
 }
 
 // BFDProfile is how fast BGP sessions that name it shall notice that the other end is gone. Nothing is made of it but a

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -220,6 +221,10 @@ func Advertisement(o *api.BGPAdvertisement) (world.Advertisement, []world.Proble
 		if c == "" || strings.Contains(c, ":") {
 			r.community(fmt.Sprintf("spec.communities[%d]", i), c)
 		}
+	}
+	if i := slices.IndexFunc(r.problems, func(p world.Problem) bool { return p.Severity == world.Failed }); i >= 0 {
+		p := r.problems[i]
+		a.Fault = fmt.Sprintf("%s: %s; %s", p.Field, p.Why, p.Remedy)
 	}
 	return a, r.problems
 }

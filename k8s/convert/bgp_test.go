@@ -4,6 +4,7 @@ package convert_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,11 +84,41 @@ func TestMoreCommunitiesThanFitAreRefused(t *testing.T) {
 		for i := range n {
 			o.Spec.Communities = append(o.Spec.Communities, fmt.Sprintf("65000:%d", i))
 		}
-		if _, problems := convert.Advertisement(o); convert.Usable(problems) != fit {
+		if a, problems := convert.Advertisement(o); (a.Fault == "") != fit {
 			t.Errorf("%d communities: %v", n, problems)
 		}
 	}
 }
+
+// Were an advertisement with a mistake left out, its addresses would go to every peer, and without communities. So what it is about is kept,
+// with its fault, and an object without a name alone is left out.
+func TestAnAdvertisementWithAMistakeIsKeptWithItsFault(t *testing.T) {
+	number := func(n int32) *int32 { return &n }
+	for name, mistake := range map[string]func(*api.BGPAdvertisement){
+		"spec.communities[0]":            func(o *api.BGPAdvertisement) { o.Spec.Communities = []string{"65000:70000"} },
+		"spec.aggregationLength":         func(o *api.BGPAdvertisement) { o.Spec.AggregationLength = number(33) },
+		"spec.aggregationLengthV6":       func(o *api.BGPAdvertisement) { o.Spec.AggregationLengthV6 = number(-1) },
+		"spec.weights":                   func(o *api.BGPAdvertisement) { o.Spec.Weights = "pods" },
+		"spec.nodeSelectors[0]":          func(o *api.BGPAdvertisement) { o.Spec.NodeSelectors = mistaken },
+		"spec.ipAddressPoolSelectors[0]": func(o *api.BGPAdvertisement) { o.Spec.IPAddressPoolSelectors = mistaken },
+		"spec.serviceSelectors[0]":       func(o *api.BGPAdvertisement) { o.Spec.ServiceSelectors = mistaken },
+		"metadata.annotations":           func(o *api.BGPAdvertisement) { o.Annotations = map[string]string{convert.AnnotationMED: "low"} },
+	} {
+		o := &api.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		o.Spec.IPAddressPools, o.Spec.Peers = []string{"p"}, []string{"inside"}
+		mistake(o)
+		a, problems := convert.Advertisement(o)
+		if !convert.Usable(problems) || !strings.HasPrefix(a.Fault, name) || !slices.Equal(a.Pools, o.Spec.IPAddressPools) {
+			t.Errorf("%s: of %v the fault is %q, pools %v", name, problems, a.Fault, a.Pools)
+		}
+	}
+	nameless := &api.BGPAdvertisement{}
+	if _, problems := convert.Advertisement(nameless); convert.Usable(problems) {
+		t.Error("one without a name is used")
+	}
+}
+
+var mistaken = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Inn", Values: []string{"gold"}}}}}
 
 // Some networks have their routers at link-local IPv4 addresses (169.254.255.1), which need no interface to be dialled.
 func TestNeighboursAreWhereTheyCanBeDialled(t *testing.T) {

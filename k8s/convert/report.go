@@ -24,9 +24,17 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// Usable tells whether an object with these problems may be used.
+// Usable tells whether an object with these problems may be used. A BGPAdvertisement whose terms cannot be used may: it has a Fault, and what it
+// is about is sent to nobody under it. Were it left out, its addresses would go to peers that it leaves out, and without communities.
 func Usable(problems []world.Problem) bool {
-	return !slices.ContainsFunc(problems, func(p world.Problem) bool { return p.Severity == world.Failed })
+	return !slices.ContainsFunc(problems, func(p world.Problem) bool {
+		return p.Severity == world.Failed && (p.Object.Kind != world.KindAdvertisement || !ofTerms(p.Field))
+	})
+}
+
+// ofTerms tells whether a field is one of what an object wants, and not of what it is called.
+func ofTerms(field string) bool {
+	return strings.HasPrefix(field, "spec.") || strings.HasPrefix(field, "metadata.annotations")
 }
 
 // report gathers the problems of one object.

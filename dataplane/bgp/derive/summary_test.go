@@ -101,3 +101,22 @@ func TestQuarantineKeepsAPrefixBesideItsAddresses(t *testing.T) {
 		t.Errorf("without the address n1 keeps %v", now.Paths)
 	}
 }
+
+// What an advertisement with a mistake is about is sent to nobody under it, and to others as other advertisements say.
+func TestNobodyIsSentAnythingUnderASilentAdvertisement(t *testing.T) {
+	g := withNodes()
+	g.give(1, vip(1), 1)
+	g.apply(&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "broken", Pools: []fsm.PoolName{"p"}, Peers: []fsm.PeerName{fsm.Nobody}}})
+	for _, p := range Paths(g.Read()) {
+		if sent, ok := p.To("tor"); ok {
+			t.Errorf("tor is sent %+v", sent)
+		}
+	}
+	g.apply(&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "good", Pools: []fsm.PoolName{"p"}, Peers: []fsm.PeerName{"inside"}, Communities: []uint32{1}}})
+	for _, p := range Paths(g.Read()) {
+		_, tor := p.To("tor")
+		if inside, ok := p.To("inside"); tor || !ok || !slices.Equal(inside.Communities, []bgp.Community{1}) {
+			t.Errorf("tor is sent it: %t; inside %+v", tor, inside)
+		}
+	}
+}
