@@ -59,7 +59,7 @@ type Grave struct {
 	Name    string   `pb:"2" json:"name"`
 	At      Revision `pb:"3" json:"at"`
 	History Trail    `pb:"4" json:"history"`
-	// UID tells lives of one name apart: that of a binding, for whoever still shows it.
+	// UID tells lives of one name apart: that of a binding, a Service or a Node, for whoever still shows it. No two objects ever have one UID.
 	UID string `pb:"5" json:"uid,omitempty"`
 	// Origin is that of a binding.
 	Origin Origin `pb:"6" json:"origin,omitzero"`
@@ -81,14 +81,26 @@ func (tx *txn) bury(r Record, trail Trail, what string) {
 	tx.remove(r)
 	limit := tx.group().Settings.graveLimit()
 	g := &Grave{Of: r.Table(), Name: r.Key(), At: tx.revision(), History: tx.step(trail, what)}
-	if b, ok := r.(*Binding); ok && tx.group().Format >= formatDrivers {
-		g.UID, g.Origin = b.UID, b.Origin
+	if tx.group().Format >= formatDrivers {
+		g.lived(r)
 	}
 	tx.put(g)
 	for tx.state.graves > limit {
 		oldest, _ := firstRef[*Grave](tx.rows, TableGraves, string(refAge)+"\x00")
 		tx.remove(oldest)
 		tx.untrace(oldest.Origin)
+	}
+}
+
+// lived keeps which life it is that ended.
+func (g *Grave) lived(r Record) {
+	switch r := r.(type) {
+	case *Binding:
+		g.UID, g.Origin = r.UID, r.Origin
+	case *Service:
+		g.UID = r.UID
+	case *Node:
+		g.UID = r.UID
 	}
 }
 

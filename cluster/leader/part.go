@@ -83,7 +83,7 @@ func (p Part) View(w world.World) world.World {
 		}
 	}
 	w.Kinds = kinds
-	w.BFDProfiles = nil // no plan is made from them
+	w.BFDProfiles, w.Vouched = nil, nil // no plan is made from them
 	if p != PartServices {
 		w.EndpointSlices, w.Pools, w.Peers, w.Advertisements, w.Communities, w.ConfigMaps = nil, nil, nil, nil, nil, nil
 		w.L2Advertisements, w.AddressPolicies, w.Namespaces = nil, nil, nil

@@ -28,6 +28,7 @@ type sentry struct {
 	judged judged
 	// outside are the objects of PartOutside.
 	outside outsideObjects
+	buried  buried
 }
 
 func newSentry(l *Leader, part Part) *sentry {
@@ -156,10 +157,14 @@ func (s *sentry) objects(record *fsm.View) []KnownObject {
 // worlds are what the sources show now of what the part is planned from. Of the other part there is nothing in them:
 // pods that come and go would have all Services planned in full each time, past the lane, for nothing.
 func (s *sentry) worlds() []world.World {
+	record := s.c.Record.Read()
+	s.buried.follow(record)
 	worlds := make([]world.World, len(s.sources))
 	for i, source := range s.sources {
-		worlds[i] = s.part.View(source.World())
+		w := source.World()
+		worlds[i] = s.part.View(w)
 		worlds[i].Source = source.Name
+		s.withoutBuried(i, &worlds[i], w.Vouched, record)
 	}
 	return worlds
 }

@@ -34,6 +34,7 @@ func (w *World) Clone() World {
 	out.LocalRedirectPolicies = cloneObjects(w.LocalRedirectPolicies, LocalRedirectPolicy.clone)
 	out.Unusable = slices.Clone(w.Unusable)
 	out.Deleted = slices.Clone(w.Deleted)
+	out.Vouched = slices.Clone(w.Vouched)
 	out.Problems = slices.Clone(w.Problems)
 	return out
 }

@@ -121,6 +121,7 @@ func (w *World) SortLists() {
 	sortBy(&w.LocalRedirectPolicies, func(a, b *LocalRedirectPolicy) int { return a.Meta.compare(b.Meta) })
 	w.sortOutsideLists()
 	sortSet(&w.Unusable, Ref.Compare)
+	sortSet(&w.Vouched, Ref.Compare)
 	sortSet(&w.Deleted, func(a, b Deletion) int {
 		return cmp.Or(a.Ref.Compare(b.Ref), a.Service.Compare(b.Service), cmp.Compare(a.Version, b.Version),
 			strings.Compare(string(a.How), string(b.How)))

@@ -109,6 +109,9 @@ type World struct {
 	// Deleted is evidence of objects that went. It is kept for as long as the source runs, up to a bound; when it
 	// is dropped, the absence from the next lists speaks for itself.
 	Deleted []Deletion
+	// Vouched are objects that were there when they were asked for by name though somebody knew them to be gone. Others that were deleted
+	// once are shown for the want of better.
+	Vouched []Ref
 	// Problems is what a person should mend, worst first.
 	Problems []Problem
 }

@@ -109,20 +109,28 @@ func (l *line) withOthersLocked(missing []life, others []Known, listed map[world
 	return missing
 }
 
-// alive tells whether an object that was known before a version was still there at it.
-func (l *line) alive(ctx context.Context, of life, version uint64) (bool, error) {
+// getByName asks for an object; nil if it is not there.
+func (l *line) getByName(ctx context.Context, key world.ID) (o metav1.Object, err error) {
 	l.source.mu.Lock()
 	ask := l.ask
 	l.source.mu.Unlock()
-	var o metav1.Object
-	err := l.source.within(ctx, l.source.timing.ListTimeout, func(ctx context.Context) (err error) {
-		o, err = ask.get(ctx, of.key)
+	err = l.source.within(ctx, l.source.timing.ListTimeout, func(ctx context.Context) (err error) {
+		o, err = ask.get(ctx, key)
 		return err
 	})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	if err != nil {
+	return o, nil
+}
+
+// alive tells whether an object that was known before a version was still there at it.
+func (l *line) alive(ctx context.Context, of life, version uint64) (bool, error) {
+	o, err := l.getByName(ctx, of.key)
+	if err != nil || o == nil {
 		return false, err
 	}
 	at, err := parseVersion(o.GetResourceVersion())

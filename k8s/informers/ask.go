@@ -149,6 +149,9 @@ func (l *line) listObject(ctx context.Context) (runtime.Object, error) {
 	if err := l.borneOut(ctx, object); err != nil {
 		return nil, err
 	}
+	if err := l.tried(ctx, object); err != nil {
+		return nil, err
+	}
 	l.fine(stageList, stageGet)
 	return object, nil
 }

@@ -75,6 +75,7 @@ func (i *identity) confirm(ctx context.Context) error {
 	for _, l := range s.lines {
 		l.store.clearLocked(true)
 		l.listed, l.version, l.floor = false, 0, 0
+		l.doubt = doubt{}
 		clear(l.buried) // what another cluster does not have may well be in this one
 		if l.keeper != nil {
 			l.keeper.Listed(l.kind, false)

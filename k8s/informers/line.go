@@ -55,6 +55,7 @@ type line struct {
 	absent    bool // it was looked for and is not there, or not wanted
 	// buried is what others know, and is not there when it is asked for: once is enough.
 	buried map[life]bool
+	doubt
 	// deleted are the deletions that were seen since a list began beside the watch; nil while none is under way.
 	deleted map[world.ID]uint64
 	restart context.CancelFunc // of the reflector that runs, nil if none does
@@ -76,6 +77,9 @@ type store interface {
 	countLocked() (all, unused int)
 	settleLocked()
 	lacking(listed map[world.ID]bool, version uint64) []life
+	all() []life
+	shows(life) bool
+	sawGone(life) bool
 }
 
 func (s *Source) newLine(kind world.Kind, resource string) *line {
@@ -135,6 +139,7 @@ func (l *line) reflect(ctx context.Context) {
 		relisting.Wait()
 	}()
 	relisting.Go(func() { l.relistOnDemand(ctx) })
+	relisting.Go(func() { l.lookAfter(ctx) })
 	cache.NewReflectorWithOptions(l, nil, l.store, cache.ReflectorOptions{
 		Name: l.resource, TypeDescription: l.resource, Clock: s.clock,
 		Backoff: s.timing.backoff(),

@@ -94,6 +94,9 @@ func (s *shelf[T]) putLocked(e *said[T]) {
 	if known := s.entries[e.key]; e.version <= s.line.floor || known != nil && e.version <= known.version {
 		return // known already, from a list that overtook the watch
 	}
+	if s.line.goneLocked(life{e.key, e.ref.UID}) {
+		return
+	}
 	if s.put(e.converted) {
 		s.line.source.poke()
 	}
@@ -105,6 +108,7 @@ func (s *shelf[T]) buryLocked(e *said[T]) {
 	if s.line.deleted != nil {
 		s.line.deleted[e.key] = e.version
 	}
+	delete(s.line.vouched, life{e.key, e.ref.UID})
 	known := s.entries[e.key]
 	if known != nil && known.version > e.version {
 		return // it has come back since, as a list showed

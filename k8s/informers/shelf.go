@@ -3,6 +3,7 @@
 package informers
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -165,6 +166,9 @@ func (s *shelf[T]) Replace(items []any, version string) error {
 // list is then taken as it is if nothing is being watched, and left to a new list otherwise.
 func (s *shelf[T]) take(began start, items []any, version uint64) (news, ranBack bool) {
 	source := s.line.source
+	source.mu.Lock()
+	items = s.line.shownLocked(items)
+	source.mu.Unlock()
 	made := s.convertNew(items)
 	source.mu.Lock()
 	defer source.mu.Unlock()
@@ -230,6 +234,36 @@ func (s *shelf[T]) lacking(listed map[world.ID]bool, version uint64) (out []life
 	}
 	slices.SortFunc(out, func(a, b life) int { return a.key.Compare(b.key) })
 	return out
+}
+
+// all are the objects that are known, those first that have been silent the longest.
+func (s *shelf[T]) all() []life {
+	all := make([]*entry[T], 0, len(s.entries))
+	for _, e := range s.entries {
+		if s.meta(e.value).UID != "" {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b *entry[T]) int {
+		return cmp.Or(cmp.Compare(a.version, b.version), s.key(a.value).Compare(s.key(b.value)))
+	})
+	out := make([]life, len(all))
+	for i, e := range all {
+		out[i] = life{s.key(e.value), s.meta(e.value).UID}
+	}
+	return out
+}
+
+// shows tells whether a life is known.
+func (s *shelf[T]) shows(of life) bool {
+	e := s.entries[of.key]
+	return e != nil && s.meta(e.value).UID == of.uid
+}
+
+// sawGone tells whether a watch showed the end of a life.
+func (s *shelf[T]) sawGone(of life) bool {
+	gone, ok := s.of[of.key]
+	return ok && gone.UID == of.uid
 }
 
 // convertNew converts the objects of a list that are not known in just that form. Of the others it gives key and

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,6 +80,9 @@ type Options struct {
 	// Known lists what somebody else, such as the record, knows to have been there of a kind. What a list lacks of it is
 	// asked for by name, too: a source that has just started knows nothing itself. It may be called at any time; optional.
 	Known func(world.Kind) []Known
+	// Dead gives the UID of an object of that name whose deletion somebody else, such as the record, knows of; empty for none. If a list shows it, it
+	// is asked for by name, too: UIDs never come back. It may be called at any time; optional.
+	Dead func(world.Kind, world.ID) (uid string)
 	// Logger is told of every new problem and of its end, once.
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // optional
@@ -128,6 +132,7 @@ type Source struct {
 	changed  chan struct{}
 	identity *identity
 	known    func(world.Kind) []Known
+	dead     func(world.Kind, world.ID) string
 	like     alike.Table
 
 	mu    sync.Mutex // of everything below, and of the state of lines and shelves
@@ -162,6 +167,9 @@ func New(o Options) (*Source, error) {
 	s.identity = &identity{source: s}
 	if s.known = o.Known; s.known == nil {
 		s.known = func(world.Kind) []Known { return nil }
+	}
+	if s.dead = o.Dead; s.dead == nil {
+		s.dead = func(world.Kind, world.ID) string { return "" }
 	}
 	s.racks = s.makeRacks(&o)
 	return s, nil
@@ -212,7 +220,12 @@ func (s *Source) World() world.World {
 	s.refreshLocked()
 	w := s.world
 	w.Cluster = s.identity.uid
-	w.Kinds, w.Complete, w.Age = s.viewsLocked(s.clock.Now())
+	now := s.clock.Now()
+	w.Kinds, w.Complete, w.Age = s.viewsLocked(now)
+	for _, l := range s.lines {
+		w.Vouched = l.vouchedLocked(w.Vouched, now)
+	}
+	slices.SortFunc(w.Vouched, world.Ref.Compare)
 	return w
 }
 
@@ -300,6 +313,8 @@ type Timing struct {
 	Housekeeping time.Duration
 	// Remember is how long evidence of a deletion is kept. Default 1 h.
 	Remember time.Duration
+	// Look is how often one of few objects of a resource is asked for by name, to see that it is still there. Default 10 s.
+	Look time.Duration
 }
 
 func (t Timing) backoff() *wait.Backoff {
@@ -314,6 +329,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Spacing, 1050 * time.Millisecond}, {&t.ListTimeout, time.Minute}, {&t.OpenTimeout, 70 * time.Second},
 		{&t.Silence, 100 * time.Second}, {&t.Absent, 10 * time.Second}, {&t.Retry, 200 * time.Millisecond},
 		{&t.RetryCap, 5 * time.Second}, {&t.Housekeeping, time.Second}, {&t.Remember, time.Hour},
+		{&t.Look, 10 * time.Second},
 	} {
 		if *d.value == 0 {
 			*d.value = d.otherwise

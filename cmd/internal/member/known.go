@@ -75,3 +75,28 @@ func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
 	}
 	return out
 }
+
+// dead is the UID of a Service or Node of that name whose end a record knows of, and which it has not taken in again; empty for none.
+func dead(record *fsm.View, kind world.Kind, id world.ID) string {
+	of, name, living := fsm.TableServices, id.String(), ""
+	switch kind {
+	case world.KindService:
+		if s, ok := fsm.Get[*fsm.Service](record, fsm.TableServices, name); ok {
+			if s.Deleting {
+				return s.UID
+			}
+			living = s.UID
+		}
+	case world.KindNode:
+		of = fsm.TableNodes
+		if n, ok := fsm.Get[*fsm.Node](record, fsm.TableNodes, name); ok {
+			living = n.UID
+		}
+	default:
+		return ""
+	}
+	if g, ok := fsm.Get[*fsm.Grave](record, fsm.TableGraves, string(of)+"/"+name); ok && g.UID != living {
+		return g.UID
+	}
+	return ""
+}

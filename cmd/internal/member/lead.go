@@ -64,7 +64,8 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 		}
 		s, err := informers.New(informers.Options{
 			API: m.kube, Unread: unread, Services: m.shown, Objects: m.stored, ConfigMaps: c.Sources.Kubernetes.ConfigMaps, Review: reviewLegacy, Redirects: c.BalancingPolicies, Show: m.showing, Namespaces: c.ConfigNamespaces(),
-			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) }, Logger: m.log, Metrics: m.registry,
+			Known: func(k world.Kind) []informers.Known { return known(m.state.Read(), k) },
+			Dead:  func(k world.Kind, id world.ID) string { return dead(m.state.Read(), k, id) }, Logger: m.log, Metrics: m.registry,
 		})
 		if err != nil {
 			return nil, err
