@@ -18,6 +18,8 @@ type Limits struct {
 	MaxAge time.Duration
 	// Window is over how long absences are counted together. Default 10 min.
 	Window time.Duration
+	// Together is over how long objects are counted together that were seen to go. Default 5 s.
+	Together time.Duration
 	// Few is how many absences are never a mass change. Default 10.
 	Few int
 	// Rewind is how long older lists must keep coming before they are a rewind. Default 1 min.
@@ -38,6 +40,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Confirm, time.Second)
 	set(&l.MaxAge, 2*time.Minute)
 	set(&l.Window, 10*time.Minute)
+	set(&l.Together, 5*time.Second)
 	set(&l.Rewind, time.Minute)
 	for _, n := range []struct {
 		value     *int

@@ -39,6 +39,7 @@ type sighting struct {
 type grant struct {
 	at      time.Duration
 	absence bool // on the strength of absence, not of a deletion
+	unseen  bool // the absence was not seen to begin, neither on a watch nor by a polled source
 	over    bool // the subject was removed or seen again since
 }
 
@@ -114,7 +115,7 @@ func (j *judgement) tidy() {
 
 // grant remembers the leave to remove a subject of the record.
 func (j *judgement) grant(s subject, absence bool) {
-	j.granted[s] = grant{at: j.now, absence: absence}
+	j.granted[s] = grant{at: j.now, absence: absence, unseen: absence && j.absent[s] != bySight}
 	j.recorded[s] = true
 }
 

@@ -83,6 +83,9 @@ func (j *judgement) holdsOf() (released, open map[hold]bool) {
 
 // massChange says why the absences of a kind are too many to be believed, or nothing. Those that an operator
 // released are past counting.
+//
+// What was let go because lists lacked it is counted with it for Limits.Window, since the next view may lack more. What was seen to go is so for
+// Limits.Together: that is how people delete one object after the other, and how a source that lists too little does not.
 func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 	size, absent, gone, left := 0, 0, 0, 0
 	count := func(s subject, known bool) {
@@ -92,7 +95,7 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 		size++
 		g, granted := j.granted[s]
 		_, isAbsent := j.absent[s]
-		letGo := granted && g.absence
+		letGo := granted && g.absence && !j.past(g)
 		if isAbsent || letGo {
 			absent++
 		}
@@ -108,8 +111,8 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 			count(subject(o), true)
 		}
 	}
-	for s := range j.granted {
-		if s.Kind == kind && !j.recorded[s] {
+	for s, g := range j.granted {
+		if s.Kind == kind && !j.recorded[s] && !j.past(g) {
 			count(s, false)
 		}
 	}
@@ -123,6 +126,9 @@ func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 	}
 	return ""
 }
+
+// past tells whether a removal counts no more with what goes now.
+func (j *judgement) past(g grant) bool { return g.over && !g.unseen && j.now-g.at > j.limits.Together }
 
 // settleHolds lifts the holds of which no subject is absent any more: all came back, or went.
 func (j *judgement) settleHolds() {

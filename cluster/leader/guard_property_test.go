@@ -122,11 +122,13 @@ func confirmed(history []*moment, name string) bool {
 	return false
 }
 
-// massChange counts what is absent now and what was removed for absence within ten minutes, operators' words apart.
-func massChange(history []*moment, byAbsence map[string]time.Duration, bySight map[string]time.Duration) (few, left bool) {
+// massChange counts what is absent now, what was removed for absence within ten minutes, and what was seen to go within five seconds, operators' words
+// apart.
+func massChange(history []*moment, byAbsence, byScan, bySight map[string]time.Duration) (few, left bool) {
 	last := history[len(history)-1]
 	absent, size, remaining := map[string]bool{}, map[string]bool{}, 0
 	recent := func(at time.Duration) bool { return last.now-at <= 10*time.Minute }
+	together := func(at time.Duration) bool { return last.now-at <= 5*time.Second }
 	for name := range last.known {
 		if last.released[name] {
 			continue
@@ -145,8 +147,13 @@ func massChange(history []*moment, byAbsence map[string]time.Duration, bySight m
 			absent[name], size[name] = true, true
 		}
 	}
+	for name, at := range byScan {
+		if together(at) && !last.released[name] {
+			absent[name], size[name] = true, true
+		}
+	}
 	for name, at := range bySight {
-		if recent(at) && !last.released[name] {
+		if together(at) && !last.released[name] {
 			size[name] = true
 		}
 	}
@@ -171,7 +178,7 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 		guard, acted := NewGuard(Limits{Burst: 1000}), uint64(0)
 		var holds []KnownHold
 		var history []*moment
-		byAbsence, bySight := map[string]time.Duration{}, map[string]time.Duration{}
+		byAbsence, byScan, bySight := map[string]time.Duration{}, map[string]time.Duration{}, map[string]time.Duration{}
 		now, lists, version := time.Duration(0), uint64(1), uint64(100)
 		var last *moment
 		for range rapid.IntRange(1, 25).Draw(t, "views") {
@@ -204,7 +211,7 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 			w := m.world()
 			v := guard.Judge(now, &w, &known)
 
-			few, left := massChange(history, byAbsence, bySight)
+			few, left := massChange(history, byAbsence, byScan, bySight)
 			for _, g := range v.Gone {
 				name := g.ID.Name
 				missing := !m.present[name] && !m.unusable[name]
@@ -219,14 +226,18 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 					t.Fatalf("%s removed without a second list: %s", name, g.Evidence)
 				case m.released[name]:
 				default:
-					at, decided := byAbsence[name]
+					by := byAbsence
+					if m.scanned[name] {
+						by = byScan
+					}
+					at, decided := max(byAbsence[name], byScan[name]), byAbsence[name]+byScan[name] > 0
 					if !few && !(decided && now-at <= 10*time.Minute) {
 						t.Fatalf("%s removed in a mass change: %v", name, tell(history))
 					}
 					if !left && !(decided && now-at <= 10*time.Minute) {
 						t.Fatalf("%s removed with the last of its kind: %v", name, tell(history))
 					}
-					byAbsence[name] = now
+					by[name] = now
 				}
 				delete(record, name)
 			}
@@ -365,6 +376,56 @@ func TestPropertyRealRemovalsHappen(t *testing.T) {
 			t.Fatalf("%d of %d missing: gone %d, holds %v (after %v)", missing, total, len(v.Gone), v.Hold, trouble)
 		case !mass && len(v.Gone) != missing:
 			t.Fatalf("%d of %d missing: gone %d, waiting %v (after %v)", missing, total, len(v.Gone), v.Waiting, trouble)
+		}
+	})
+}
+
+// What a person deletes one after the other, while a source is read and shows each of them go, is let go at once, however many they are and whatever is
+// left; what goes together, or was not seen to go, is held.
+func TestPropertyWhatIsDeletedOneByOneGoesAtOnce(t *testing.T) {
+	testkit.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(1, 40).Draw(t, "services")
+		whole := rapid.Bool().Draw(t, "all there at first")
+		how := rapid.SampledFrom([]string{"scan", "watch"}).Draw(t, "seen by")
+		m := &moment{cluster: "c1", whole: true, listed: true, complete: true, hasDefault: true, nodes: 1, version: 7, now: time.Minute,
+			present: map[string]bool{}, watched: map[string]bool{}, scanned: map[string]bool{}}
+		guard, record := NewGuard(Limits{}), map[string]bool{}
+		var holds []KnownHold
+		judge := func() Verdict {
+			m.lists++
+			m.now += time.Second
+			known := Known{Cluster: "c1", Versions: map[world.Kind]uint64{world.KindService: 7}, Holds: holds}
+			for _, name := range listed(record) {
+				known.Objects = append(known.Objects, KnownObject{world.KindService, serviceID(name), "u-" + name})
+			}
+			w := m.world()
+			v := guard.Judge(m.now, &w, &known)
+			for _, g := range v.Gone {
+				delete(record, g.ID.Name)
+			}
+			return v
+		}
+		add := func(name string) { m.present[name], record[name] = true, true }
+		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
+		for i := range total {
+			if whole {
+				add(name(i))
+			}
+		}
+		for i := range total {
+			if !whole {
+				add(name(i))
+				judge()
+			}
+			delete(m.present, name(i))
+			if how == "scan" {
+				m.scanned[name(i)] = true
+			} else {
+				m.watched[name(i)] = true
+			}
+			if v := judge(); record[name(i)] || len(v.Hold) > 0 {
+				t.Fatalf("%s, the %d. of %d that were deleted, is held: %v %v", name(i), i+1, total, v.Hold, v.Waiting)
+			}
 		}
 	})
 }

@@ -29,6 +29,7 @@ type sentry struct {
 	// outside are the objects of PartOutside.
 	outside outsideObjects
 	buried  buried
+	held    map[fsm.HoldID]bool // holds of which the log was told
 }
 
 func newSentry(l *Leader, part Part) *sentry {
@@ -179,6 +180,7 @@ func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdic
 	held, lifted := map[string]bool{}, map[string]int{}
 	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
 		held[string(h.ID)] = true
+		s.tellHold(h)
 	}
 	known := maps.Clone(held)
 	for i := range verdicts {
@@ -202,4 +204,17 @@ func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdic
 		}
 	}
 	return out
+}
+
+// tellHold tells the log, once in a term, of a hold of the part that waits for an operator.
+func (s *sentry) tellHold(h *fsm.Hold) {
+	if h.Released || s.held[h.ID] || !s.part.holds(h.ID) || !slices.Contains(s.part.kinds(), world.Kind(h.Of)) {
+		return // that of silent nodes is told of by who put it there
+	}
+	if s.held == nil {
+		s.held = map[fsm.HoldID]bool{}
+	}
+	s.held[h.ID] = true
+	s.c.Log.Warn("removals held", "hold", string(h.ID), "kind", h.Of, "objects", len(h.Subjects), "reason", h.Why,
+		"remedy", "if they are meant to go: fairlead holds release "+string(h.ID)+" --reason TEXT; if not, look after the source; the hold ends when they are back")
 }
