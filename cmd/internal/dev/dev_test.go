@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,27 @@ func TestOnceConvergesAndAgainOverTheSameFolder(t *testing.T) {
 	if !reflect.DeepEqual(second.Routes, first.Routes) || second.Members[0].Applied <= first.Members[0].Applied {
 		t.Errorf("the second run forgot: %v at %d after %v at %d",
 			second.Routes, second.Members[0].Applied, first.Routes, first.Members[0].Applied)
+	}
+}
+
+// What the switch is sent is not always a path for each address: a prefix in the place of addresses, one beside them, nothing at all. A folder
+// of which nothing can be announced is at rest, too.
+func TestOnceEndsWhereTheSwitchHasWhatItIsSent(t *testing.T) {
+	parallel(t)
+	for folder, want := range map[string][]string{
+		"no-route": {}, "otherwise": {"198.51.100.0/31", "203.0.113.0/24", "203.0.113.0/32"},
+	} {
+		p, err := once(t, "", filepath.Join("testdata", folder))
+		if err != nil {
+			t.Errorf("%s: %v", folder, err)
+		}
+		have := []string{}
+		for _, r := range p.Switch.RIB {
+			have = append(have, r.Prefix)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%s: the switch has %v, want %v", folder, have, want)
+		}
 	}
 }
 

@@ -221,6 +221,9 @@ func (g *group) servers() []string {
 	return out
 }
 
+// switchName is what the group calls the built-in switch.
+const switchName = "built-in-switch"
+
 // peerManifest makes the built-in switch known to the group the way any switch is: by a manifest.
 func peerManifest(dir string, sw *testswitch.Switch) (folder string, err error) {
 	folder = filepath.Join(dir, "switch")
@@ -229,8 +232,8 @@ func peerManifest(dir string, sw *testswitch.Switch) (folder string, err error) 
 	}
 	text := fmt.Sprintf(`apiVersion: metallb.io/v1beta2
 kind: BGPPeer
-metadata: {name: built-in-switch}
+metadata: {name: %s}
 spec: {myASN: %d, peerASN: %d, peerAddress: %s, peerPort: %d}
-`, groupASN, sw.ASN(), sw.Addr().Addr(), sw.Addr().Port())
+`, switchName, groupASN, sw.ASN(), sw.Addr().Addr(), sw.Addr().Port())
 	return folder, os.WriteFile(filepath.Join(folder, "peer.yaml"), []byte(text), 0o644)
 }

@@ -3,11 +3,14 @@
 package dev
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"fairlead.io/fairlead/cmd/internal/member"
+	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
 	"fairlead.io/fairlead/fsm"
 )
@@ -23,6 +26,8 @@ type Picture struct {
 	// Problems are why manifests are not used, a line each; Warnings are what is left out of those that are.
 	Problems []string `json:"problems"`
 	Warnings []string `json:"warnings"`
+	// sent is where the built-in switch is to send packets.
+	sent []RoutePicture
 }
 
 // MemberPicture is one member. Digests are equal where applied indexes are.
@@ -84,7 +89,7 @@ func take(g *group, sw *testswitch.Switch) Picture {
 		p.Members = append(p.Members, mp)
 	}
 	if best != nil {
-		p.Services, p.Routes, p.Policies = servicesOf(best), routesOf(best), policiesOf(best)
+		p.Services, p.Routes, p.Policies, p.sent = servicesOf(best), routesOf(best), policiesOf(best), sentBy(best)
 	}
 	p.Switch.RIB = ribOf(sw)
 	if len(running) > 0 {
@@ -127,6 +132,35 @@ func routesOf(v *fsm.View) []RoutePicture {
 	return out
 }
 
+// sentBy gives, of what a member announces to the built-in switch, each prefix and the next hops of its best paths: prefixes in the place of
+// addresses and beside them, and nothing that the switch is left out of.
+func sentBy(v *fsm.View) []RoutePicture {
+	var announced derive.Rollup
+	paths, _, _ := announced.Follow(v)
+	out := []RoutePicture{}
+	for prefix := range paths.Prefixes() {
+		var told []bgp.Path
+		for _, path := range paths.Of(prefix) {
+			if path, sent := path.To(switchName); sent {
+				told = append(told, path)
+			}
+		}
+		if len(told) == 0 {
+			continue
+		}
+		best := slices.MinFunc(told, bgp.Prefer)
+		rp := RoutePicture{Prefix: prefix.String(), NextHops: []string{}}
+		for _, path := range told {
+			if bgp.Prefer(path, best) == 0 {
+				rp.NextHops = append(rp.NextHops, path.NextHop.String())
+			}
+		}
+		out = append(out, rp)
+	}
+	sortRoutes(out)
+	return out
+}
+
 func policiesOf(v *fsm.View) []PolicyPicture {
 	out := []PolicyPicture{}
 	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
@@ -155,12 +189,12 @@ func ribOf(sw *testswitch.Switch) []RoutePicture {
 func sortRoutes(routes []RoutePicture) {
 	slices.SortFunc(routes, func(a, b RoutePicture) int {
 		pa, pb := netip.MustParsePrefix(a.Prefix), netip.MustParsePrefix(b.Prefix) // they were made by String
-		return pa.Addr().Compare(pb.Addr())
+		return cmp.Or(pa.Addr().Compare(pb.Addr()), cmp.Compare(pa.Bits(), pb.Bits()))
 	})
 }
 
 // agrees tells why the picture is not yet one of a group at rest, nil if it is: one leader, equal records,
-// every wanted path on the wire and the switch holding just those.
+// every wanted path on the wire, and the switch holding just what it is sent.
 func (p Picture) agrees() error {
 	if p.Leader == "" {
 		return fmt.Errorf("no leader")
@@ -187,12 +221,12 @@ func (p Picture) agrees() error {
 			}
 		}
 	}
-	if len(p.Routes) == 0 {
-		return fmt.Errorf("no route yet")
+	if len(p.Services) == 0 {
+		return fmt.Errorf("no Service yet")
 	}
 	same := func(a, b RoutePicture) bool { return a.Prefix == b.Prefix && slices.Equal(a.NextHops, b.NextHops) }
-	if !slices.EqualFunc(p.Routes, p.Switch.RIB, same) {
-		return fmt.Errorf("the switch holds %d routes, the record %d, or with other next hops", len(p.Switch.RIB), len(p.Routes))
+	if !slices.EqualFunc(p.sent, p.Switch.RIB, same) {
+		return fmt.Errorf("the switch holds %d routes, and is to hold %d, or with other next hops", len(p.Switch.RIB), len(p.sent))
 	}
 	return nil
 }
