@@ -130,6 +130,6 @@ func (p *planner) explainUnmet(s *wish, f world.Family) {
 	case s.seen.Extras().Pool != "":
 		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool %s gives %s to namespace %s; add it, or ask for another pool", s.seen.Extras().Pool, what, s.seen.Namespace))
 	default:
-		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool gives out %s to namespace %s; add one, or name an address in spec.externalIPs", what, s.seen.Namespace))
+		s.wait(PendingNoPool, fmt.Sprintf("no IPAddressPool gives out %s to namespace %s; add one, or name an address in spec.externalIPs%s", what, s.seen.Namespace, s.leftToNodes()))
 	}
 }

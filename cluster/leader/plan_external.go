@@ -37,6 +37,18 @@ func (p *planner) leaveToNodes(s *wish) {
 	}
 }
 
+// leftToNodes names, for who looks for a reason, the addresses that are left to nodes.
+func (s *wish) leftToNodes() string {
+	if len(s.atNodes) == 0 {
+		return ""
+	}
+	var own []string
+	for _, a := range s.atNodes {
+		own = append(own, a.String())
+	}
+	return " that is no node's own, as " + strings.Join(own, ", ") + " is"
+}
+
 // allowsExternal judges an address that a Service names in spec.externalIPs, and that it does not have.
 func (p *planner) allowsExternal(s *wish, a netip.Addr) bool {
 	if whose := p.ofCluster(a); whose != "" {

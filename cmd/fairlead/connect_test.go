@@ -123,9 +123,25 @@ func TestStrangersAreToldWhy(t *testing.T) {
 	server := w.serve(&fakeRaft{}, &fakeRecord{})
 	// The member's certificate is not from the CA that the caller trusts.
 	w.runAs(stranger.files, []string{server}, "raft", "status").mustFail(t, exitFailed, server, "name the ca.crt of this group")
-	// The caller's is not from the CA that the member trusts.
+	// The caller's is not from the CA that it says its group has: nobody need be asked.
 	mixed := pki.Files{CA: w.files.CA, Cert: stranger.files.Cert, Key: stranger.files.Key}
-	w.runAs(mixed, []string{server}, "raft", "status").mustFail(t, exitFailed, "raft status", "it does not accept our certificate", "its log says why")
+	w.runAs(mixed, []string{server}, "raft", "status").mustFail(t, exitFailed, mixed.Cert, mixed.CA, "nobody in the group would take it")
+	// The caller's is not from a CA that the member trusts, though from one of those that the caller does.
+	w.runAs(w.trusting(stranger), []string{server}, "raft", "status").mustFail(t, exitFailed, "raft status", "it does not accept our certificate", "its log says why")
+}
+
+// trusting gives a stranger's certificate beside the CAs of both groups.
+func (w *world) trusting(stranger *world) pki.Files {
+	w.t.Helper()
+	var both []byte
+	for _, name := range []string{w.files.CA, stranger.files.CA} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		both = append(both, text...)
+	}
+	return pki.Files{CA: write(w.t, filepath.Join(w.t.TempDir(), "both.crt"), string(both)), Cert: stranger.files.Cert, Key: stranger.files.Key}
 }
 
 func TestAnyServerThatAnswersWillDo(t *testing.T) {

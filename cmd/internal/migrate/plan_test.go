@@ -151,7 +151,7 @@ func TestDecideRefusesWithOneLineAndARemedy(t *testing.T) {
 		}), Options{}, "Service default/web2: 203.0.113.10 belongs to Service default/web"},
 		"address-of-a-node": {good(func(in *migrate.Installation) {
 			in.World.Services = append(in.World.Services, service("web2", 80, "192.0.2.12"))
-		}), Options{}, "is the address of node cp-2"},
+		}), Options{}, "that is no node's own, as 192.0.2.12 is"},
 		"address-of-the-switch": {good(func(in *migrate.Installation) {
 			in.World.Services = append(in.World.Services, service("web2", 80, "192.0.2.1"))
 		}), Options{}, "is the address of BGP peer"},
