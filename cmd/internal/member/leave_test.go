@@ -120,6 +120,17 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 		group, epoch, _ := both[leader].Record().Identity()
 		return string(group), uint64(epoch)
 	})
+	whoAnswers := func() string {
+		status, err := w.client(other+":7443", caller(pki.Operator, "alice", self)).Raft.Status(t.Context(), &fairleadv1.StatusRequest{Local: true})
+		if err != nil {
+			return ""
+		}
+		return status.GetAnsweredBy()
+	}
+	former := whoAnswers()
+	if former == "" {
+		t.Fatal("the other one does not answer")
+	}
 	testkit.Until(t, "the other one is removed", func() bool {
 		_, err := w.client(leader+":7443", caller(pki.Operator, "alice", self)).Raft.Remove(t.Context(), &fairleadv1.RemoveRequest{Server: other, Force: true})
 		return err == nil
@@ -145,20 +156,21 @@ func TestARemovedServerTakesLeave(t *testing.T) {
 	go func() { done <- again.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	operator := w.client(leader+":7443", caller(pki.Operator, "alice", self))
-	status, err := w.client(other+":7443", caller(pki.Operator, "alice", self)).Raft.Status(t.Context(), &fairleadv1.StatusRequest{Local: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := ""
+	testkit.Until(t, "the new server to answer in the place of the former one", func() bool {
+		id = whoAnswers()
+		return id != "" && id != former
+	})
 	asMember := w.client(leader+":7443", caller(pki.Member, other, self))
-	join := &fairleadv1.JoinRequest{Name: other, ServerId: status.GetAnsweredBy(), Address: members[i].Raft, ApiAddress: members[i].API, Format: fsm.NewestFormat}
-	if _, err := asMember.Join.Join(t.Context(), join); !errors.Is(err, admin.NotReady) || !strings.Contains(err.Error(), "`fairlead raft add "+status.GetAnsweredBy()) {
+	join := &fairleadv1.JoinRequest{Name: other, ServerId: id, Address: members[i].Raft, ApiAddress: members[i].API, Format: fsm.NewestFormat}
+	if _, err := asMember.Join.Join(t.Context(), join); !errors.Is(err, admin.NotReady) || !strings.Contains(err.Error(), "`fairlead raft add "+id) {
 		t.Fatalf("it asks to join: %v", err)
 	}
 	if _, err := asMember.Record.CheckLeader(t.Context(), &fairleadv1.CheckLeaderRequest{}); !errors.Is(err, admin.Forbidden) {
 		t.Errorf("it asks as a member: %v", err)
 	}
 	testkit.Until(t, "it is added", func() bool {
-		_, err := operator.Raft.Add(t.Context(), &fairleadv1.AddRequest{Name: other, ServerId: status.GetAnsweredBy(), Address: members[i].Raft, ApiAddress: members[i].API})
+		_, err := operator.Raft.Add(t.Context(), &fairleadv1.AddRequest{Name: other, ServerId: id, Address: members[i].Raft, ApiAddress: members[i].API})
 		return err == nil
 	})
 	if _, err := asMember.Join.Join(t.Context(), join); err != nil {
