@@ -82,7 +82,25 @@ func TestWrongCertificatesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// With the group's CA alone the command itself refuses the stranger's certificate. Who names both CAs is refused by the member.
 	_, stderr, code = l.CLI("get", "routes", "--server", server, "--ca", viewer.CA, "--cert", stranger.Cert, "--key", stranger.Key)
+	if code != 1 {
+		t.Errorf("a stranger's get ended with %d", code)
+	}
+	oneLine(t, stderr, stranger.Cert)
+	both := filepath.Join(dir, "both.crt")
+	ours, err := os.ReadFile(viewer.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.ReadFile(stranger.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(both, append(ours, theirs...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code = l.CLI("get", "routes", "--server", server, "--ca", both, "--cert", stranger.Cert, "--key", stranger.Key)
 	if code != 1 {
 		t.Errorf("a stranger's get ended with %d", code)
 	}
