@@ -50,12 +50,14 @@ func TestWhatIsShownAndGoneByNameDoesNotCount(t *testing.T) {
 	if find(w, "web-0") == nil || find(w, "web-2") == nil {
 		t.Errorf("others went, too: %+v", w.Services)
 	}
-	before := view(t, w, world.KindService).Lists
-	r.Relist(world.KindService)
-	if w = r.until(t, "listed again", func(w world.World) bool {
-		return view(t, w, world.KindService).Lists > before+1 || find(w, "web-1") != nil
-	}); find(w, "web-1") != nil {
-		t.Error("the next list brought it back")
+	for range 2 { // the first may have been under way
+		before := view(t, w, world.KindService).Lists
+		r.Relist(world.KindService)
+		if w = r.until(t, "listed again", func(w world.World) bool {
+			return view(t, w, world.KindService).Lists > before || find(w, "web-1") != nil
+		}); find(w, "web-1") != nil {
+			t.Error("the next list brought it back")
+		}
 	}
 	if n := strings.Count(r.log.String(), "object listed that is gone"); n != 1 {
 		t.Errorf("the log says so %d times:\n%s", n, r.log)
