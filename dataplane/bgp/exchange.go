@@ -3,6 +3,7 @@
 package bgp
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 )
@@ -12,44 +13,49 @@ type exchange struct {
 	firstGo, firstCome, lastGo, lastCome []Step
 }
 
-// exchange puts steps in order: those that come first, except of prefixes of which a peer would have too many.
-func (l limits) exchange(come, gone []Step, observed []Path) (x exchange) {
-	coming, going := byPrefix(come), byPrefix(gone)
-	had := map[netip.Prefix][]Path{}
+// exchange puts steps in order: those that come first, except of prefixes of which a peer would have too many. It tells whether there are any.
+func (l limits) exchange(come, gone []Step, observed []Path) (x exchange, any bool) {
+	if len(come) == 0 || len(gone) == 0 {
+		return x, false
+	}
+	going := byPrefix(gone, func(netip.Prefix) bool { return true })
+	coming := byPrefix(come, func(p netip.Prefix) bool { return going[p] != nil })
+	tight := map[netip.Prefix][]Path{}
 	for _, p := range observed {
-		if coming[p.Prefix] != nil && going[p.Prefix] != nil {
-			had[p.Prefix] = append(had[p.Prefix], p)
+		if coming[p.Prefix] != nil {
+			tight[p.Prefix] = append(tight[p.Prefix], p)
 		}
 	}
-	tight := map[netip.Prefix]bool{}
-	for prefix, paths := range had {
-		tight[prefix] = l.exceeded(append(slices.Clone(paths), coming[prefix]...))
+	maps.DeleteFunc(tight, func(p netip.Prefix, had []Path) bool { return !l.exceeded(slices.Concat(had, coming[p])) })
+	if len(tight) == 0 {
+		return x, false
 	}
-	for _, step := range come {
-		if !tight[step.Path.Prefix] {
-			x.firstCome = append(x.firstCome, step)
-		}
-	}
-	for _, step := range gone {
-		if !tight[step.Path.Prefix] {
-			x.lastGo = append(x.lastGo, step)
-		}
-	}
-	for prefix := range had {
-		if tight[prefix] {
-			l.trade(&x, had[prefix], coming[prefix], going[prefix])
-		}
+	loose := func(step Step) bool { return tight[step.Path.Prefix] == nil }
+	x.firstCome, x.lastGo = filter(come, loose), filter(gone, loose)
+	for prefix, had := range tight {
+		l.trade(&x, had, coming[prefix], going[prefix])
 	}
 	for _, steps := range [][]Step{x.firstGo, x.firstCome, x.lastGo, x.lastCome} {
 		slices.SortStableFunc(steps, func(a, b Step) int { return inOrder(a.Path.Prefix, b.Path.Prefix) })
 	}
-	return x
+	return x, true
 }
 
-func byPrefix(steps []Step) map[netip.Prefix][]Path {
+func filter(steps []Step, keep func(Step) bool) (out []Step) {
+	for _, step := range steps {
+		if keep(step) {
+			out = append(out, step)
+		}
+	}
+	return out
+}
+
+func byPrefix(steps []Step, wanted func(netip.Prefix) bool) map[netip.Prefix][]Path {
 	out := map[netip.Prefix][]Path{}
 	for _, step := range steps {
-		out[step.Path.Prefix] = append(out[step.Path.Prefix], step.Path)
+		if p := step.Path; wanted(p.Prefix) {
+			out[p.Prefix] = append(out[p.Prefix], p)
+		}
 	}
 	return out
 }
@@ -82,7 +88,7 @@ func (l limits) trade(x *exchange, there, come, gone []Path) {
 
 // exceeded tells whether a peer is sent more of the paths of a prefix than its limit.
 func (l limits) exceeded(paths []Path) bool {
-	return l.some(paths, func(name string, most int) bool { return len(sentTo(name, paths)) > most })
+	return l.some(paths, func(name string, most int) bool { return len(paths) > most && len(sentTo(name, paths)) > most })
 }
 
 // bereft tells whether a peer is sent some paths of a prefix of those before, and none after.

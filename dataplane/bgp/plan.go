@@ -110,13 +110,14 @@ func planPaths(steps []Step, desired Paths, observed []Path, most limits) []Step
 	for _, p := range observed {
 		have[p.key()] = p
 	}
-	var fresh, replaced, gone []Step
+	begin := len(steps) // of fresh ones; there may be as many as there are paths
+	var replaced, gone []Step
 	for p := range desired.All() {
 		old, ok := have[p.key()]
 		delete(have, p.key())
 		switch {
 		case !ok:
-			fresh = append(fresh, Step{Action: AddPath, Path: p})
+			steps = append(steps, Step{Action: AddPath, Path: p})
 		case !old.Equal(p):
 			replaced = append(replaced, Step{Action: AddPath, Path: p})
 		}
@@ -125,11 +126,11 @@ func planPaths(steps []Step, desired Paths, observed []Path, most limits) []Step
 		gone = append(gone, Step{Action: RemovePath, Path: p})
 	}
 	slices.SortFunc(gone, func(a, b Step) int { return a.Path.Compare(b.Path) })
-	x := most.exchange(fresh, gone, observed)
-	for _, some := range [][]Step{x.firstGo, x.firstCome, replaced, x.lastGo, x.lastCome} {
-		steps = append(steps, some...)
+	x, tight := most.exchange(steps[begin:], gone, observed)
+	if !tight {
+		return append(append(steps, replaced...), gone...)
 	}
-	return steps
+	return slices.Concat(steps[:begin], x.firstGo, x.firstCome, replaced, x.lastGo, x.lastCome)
 }
 
 func planPeers(desired, observed []Peer) []Step {
