@@ -219,9 +219,9 @@ func (s *Speaker) noteSynchronised(ctx context.Context, r round, before map[neti
 	defer s.sessionsMu.Unlock()
 	for a, n := range s.sessions {
 		if p := before[a]; synchronising(p) && (err != nil || !synchronising(after[a])) {
-			all := negotiated(p).AddPath
-			n.mixed = n.mixed || n.mixes(r, all)
-			n.putAll(r, all, time.Now())
+			with := negotiated(p)
+			n.mixed = n.mixed || n.mixes(r, with)
+			n.putAll(r, with, time.Now())
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time
 		to[n] = negotiated(p)
 		empty := n.empty(now, to[n], ofSeconds(p.GetTimers().GetState().GetNegotiatedHoldTime()))
 		n.slow = n.slow && !empty
-		if !empty && (r.kind == goes || r.kind == demotes || n.meets(r, to[n].AddPath)) && n.holdsUp(now) {
+		if !empty && (r.kind == goes || r.kind == demotes || n.meets(r, to[n])) && n.holdsUp(now) {
 			if !tooLong {
 				return false
 			}
@@ -263,8 +263,8 @@ func (s *Speaker) enqueue(r round, peers map[netip.Addr]*api.Peer, now time.Time
 		}
 	}
 	for n, with := range to {
-		n.mixed = n.mixed || n.mixes(r, with.AddPath)
-		n.putAll(r, with.AddPath, now)
+		n.mixed = n.mixed || n.mixes(r, with)
+		n.putAll(r, with, now)
 	}
 	return true
 }
@@ -287,40 +287,50 @@ func (n *session) holdsUp(now time.Time) bool {
 	return err == nil && read
 }
 
-// meets tells whether the queue to a peer, which is sent all paths of some families, holds changes of what the round changes too.
-func (q *queue) meets(r round, all []bgp.Family) bool {
-	return q.mixes(r, all) || slices.ContainsFunc(r.steps, func(step bgp.Step) bool {
+// meets tells whether the queue to a peer holds changes of what the round changes too.
+func (q *queue) meets(r round, with capabilities) bool {
+	return q.mixes(r, with) || slices.ContainsFunc(r.steps, func(step bgp.Step) bool {
 		p := step.Path.Prefix
-		return r.kind != demotes && slices.Contains(all, bgp.FamilyOf(p.Addr())) && q.holds(p)
+		return r.kind != demotes && with.all(p) && q.holds(p)
 	})
 }
 
 // mixes tells whether it holds changes of the best path of a prefix that the round changes too, where the peer is told that alone.
-func (q *queue) mixes(r round, all []bgp.Family) bool {
+func (q *queue) mixes(r round, with capabilities) bool {
 	for p := range r.best {
-		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) && q.holds(p) {
+		if with.best(p) && q.holds(p) {
 			return true
 		}
 	}
 	return false
 }
 
+// all tells whether a peer is sent all paths of a prefix, and best whether it is sent the best one: of a family that was not agreed on it is
+// sent nothing, so that nothing of that is to be waited for.
+func (c capabilities) all(p netip.Prefix) bool {
+	return slices.Contains(c.AddPath, bgp.FamilyOf(p.Addr()))
+}
+
+func (c capabilities) best(p netip.Prefix) bool {
+	return !c.all(p) && slices.Contains(c.Families, bgp.FamilyOf(p.Addr()))
+}
+
 // putAll notes the steps of a round.
-func (q *queue) putAll(r round, all []bgp.Family, now time.Time) {
+func (q *queue) putAll(r round, with capabilities, now time.Time) {
 	if r.kind == demotes {
 		return // who is sent all paths again is known later
 	}
 	for p, d := range r.due {
 		q.rib.Expect(p, d)
 	}
-	alone := !q.meets(r, all)
+	alone := !q.meets(r, with)
 	for _, step := range r.steps {
-		if p := step.Path; slices.Contains(all, bgp.FamilyOf(p.Prefix.Addr())) {
+		if p := step.Path; p.Prefix.IsValid() && with.all(p.Prefix) {
 			q.put(p.Prefix, alone && !p.Withheld, now)
 		}
 	}
 	for p, certain := range r.best {
-		if !slices.Contains(all, bgp.FamilyOf(p.Addr())) {
+		if with.best(p) {
 			q.put(p, alone && certain, now)
 		}
 	}

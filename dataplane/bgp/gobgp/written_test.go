@@ -126,10 +126,10 @@ func change(rt *rapid.T, q *queue, w *writer, with capabilities, now time.Time) 
 			}
 		}
 	}
-	if q.meets(r, with.AddPath) {
+	if q.meets(r, with) {
 		return
 	}
-	q.putAll(r, with.AddPath, now)
+	q.putAll(r, with, now)
 	for _, step := range r.steps {
 		p := pathOf{step.Path.Prefix, step.Path.PathID}
 		w.paths[p] = true
@@ -266,6 +266,26 @@ func TestWhatGoBGPWritesInsteadIsNotWritten(t *testing.T) {
 				t.Error("the session was not restarted")
 			}
 			waitRIB(t, sw, merged([]bgp.Desired{d}))
+		})
+	}
+}
+
+// A peer that takes one family is sent nothing of the other, so that changes of it are not waited for: neither for hours nor at all.
+func TestWhatAPeerIsNotSentIsNotWaitedFor(t *testing.T) {
+	parallel(t)
+	for _, most := range []uint8{0, 1} {
+		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
+			parallel(t)
+			sw, s := startSwitch(t, 1), dialler(t, 0)
+			peer := switchPeer(sw)
+			peer.SendMax, peer.HoldTime, peer.Families = most, time.Hour, []bgp.Family{bgp.IPv4}
+			d := bgp.Desired{Peers: []bgp.Peer{peer}}
+			apply(t, s, d)
+			testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established && s.session(peer.Address) != nil })
+			for _, paths := range [][]bgp.Path{{path(vip6, "2001:db8::1")}, {path(vip6, "2001:db8::2")}, {path(vip, hop1), path(vip6, "2001:db8::1")}, {path(vip, hop1)}, {}} {
+				d.Paths = bgp.NewPaths(paths...)
+				apply(t, s, d)
+			}
 		})
 	}
 }
