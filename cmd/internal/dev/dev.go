@@ -193,10 +193,11 @@ func (o *Options) once(ctx context.Context, g *group, sw *testswitch.Switch) err
 		case err := <-g.failed:
 			return err
 		case <-deadline.C:
-			if err := problemsIn(before); err != nil {
-				return err
+			err := problemsIn(before)
+			if err == nil {
+				err = fmt.Errorf("not converged within %s: %w; --timeout gives it longer", o.Timeout, why)
 			}
-			return fmt.Errorf("not converged within %s: %w; --timeout gives it longer", o.Timeout, why)
+			return errors.Join(o.print(before), err)
 		case now := <-tick.C:
 			picture := take(g, sw)
 			if why = picture.agrees(); why != nil || !reflect.DeepEqual(picture, before) {

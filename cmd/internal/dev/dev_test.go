@@ -90,6 +90,29 @@ func TestOnceEndsWhereTheSwitchHasWhatItIsSent(t *testing.T) {
 	}
 }
 
+// What a folder does not have any more is taken back before all is at rest: a Service of before does not come to be shown beside one that has
+// its address now.
+func TestOnceWaitsUntilWhatIsGoneIsTakenBack(t *testing.T) {
+	parallel(t)
+	data, manifests := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	for _, name := range []string{"old", "new"} {
+		write := func(file, text string) {
+			if err := os.WriteFile(filepath.Join(manifests, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("pool.yaml", "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: p, namespace: metallb-system}\nspec: {addresses: [198.51.100.7/32]}\n")
+		write("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: "+name+", namespace: default}\nspec:\n  type: LoadBalancer\n  ports: [{port: 80, protocol: TCP}]\n")
+		p, err := once(t, data, manifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Services) != 1 || p.Services[0].Name != "default/"+name || !slices.Equal(p.Services[0].Addresses, []string{"198.51.100.7"}) {
+			t.Errorf("with %s alone in the folder there are %+v", name, p.Services)
+		}
+	}
+}
+
 // The files of a folder name each other, and commands look relative names up from the file that has them.
 func TestAFolderIsKnownByItsWholePath(t *testing.T) {
 	t.Chdir(t.TempDir())

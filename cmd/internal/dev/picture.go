@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/cmd/internal/member"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/derive"
 	"fairlead.io/fairlead/dataplane/bgp/testswitch"
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
 
 // Picture is what a dev process shows, and what --once prints as JSON.
@@ -28,6 +30,7 @@ type Picture struct {
 	Warnings []string `json:"warnings"`
 	// sent is where the built-in switch is to send packets.
 	sent []RoutePicture
+	read bool // all manifests were
 }
 
 // MemberPicture is one member. Digests are equal where applied indexes are.
@@ -44,6 +47,7 @@ type ServicePicture struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
 	Pending   string   `json:"pending,omitempty"`
+	gone      bool     // no manifest is there of it any more
 }
 
 // RoutePicture is a prefix and the next hops it is to have, sorted.
@@ -92,8 +96,14 @@ func take(g *group, sw *testswitch.Switch) Picture {
 		p.Services, p.Routes, p.Policies, p.sent = servicesOf(best), routesOf(best), policiesOf(best), sentBy(best)
 	}
 	p.Switch.RIB = ribOf(sw)
-	if len(running) > 0 {
-		p.Problems, p.Warnings = running[0].Problems() // all members read the same folders
+	if len(running) > 0 { // all members read the same folders
+		p.Problems, p.Warnings = running[0].Problems()
+		var shown map[world.ID]bool
+		shown, p.read = running[0].Shown()
+		for i, s := range p.Services {
+			namespace, name, _ := strings.Cut(s.Name, "/")
+			p.Services[i].gone = !shown[world.ID{Namespace: namespace, Name: name}]
+		}
 	}
 	return p
 }
@@ -209,7 +219,13 @@ func (p Picture) agrees() error {
 			return fmt.Errorf("%s is at index %d, %s at %d", m.Name, m.Applied, first.Name, first.Applied)
 		}
 	}
+	if !p.read {
+		return fmt.Errorf("not all manifests were read")
+	}
 	for _, s := range p.Services {
+		if s.gone {
+			return fmt.Errorf("service %s is in no manifest, and not taken back yet", s.Name)
+		}
 		if len(s.Addresses) == 0 && s.Pending == "" {
 			return fmt.Errorf("service %s has neither address nor reason", s.Name)
 		}

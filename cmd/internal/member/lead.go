@@ -136,6 +136,18 @@ func (m *Member) Problems() (failed, degraded []string) {
 	return failed, degraded
 }
 
+// Shown lists the Services that this member's sources show. complete says that each has read all that it has.
+func (m *Member) Shown() (services map[world.ID]bool, complete bool) {
+	services, complete = map[world.ID]bool{}, true
+	for _, w := range m.work.worlds() {
+		complete = complete && w.Complete
+		for _, s := range w.Services {
+			services[s.ID] = true
+		}
+	}
+	return services, complete
+}
+
 // lead runs the leader's work for one term.
 func (w *leaderWork) lead(ctx context.Context, term uint64) {
 	_ = w.Run(ctx, term) // it ends with the term, without an error
