@@ -4,6 +4,7 @@ package gobgp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -73,8 +74,16 @@ func TestLinksTellWhoMayHoldPaths(t *testing.T) {
 	testkit.Until(t, "the leave", func() bool { _, there := link(t, s); return !there })
 }
 
-// Who removes a peer with a password has it take leave, too, and nobody waits for what it may keep.
+// Who removes a peer with a password has it take leave, too, and nobody waits for what it may keep; also where the session opened and the
+// speaker has not heard of it yet.
 func TestSignedPeersThatAreRemovedKeepNothing(t *testing.T) {
+	parallel(t)
+	for _, heard := range []bool{true, false} {
+		t.Run(fmt.Sprintf("heard-%t", heard), func(t *testing.T) { removeSigned(t, heard) })
+	}
+}
+
+func removeSigned(t *testing.T, heard bool) {
 	parallel(t)
 	self := newSelf(t, 1)
 	signed := self.neighbor()
@@ -85,6 +94,12 @@ func TestSignedPeersThatAreRemovedKeepNothing(t *testing.T) {
 	peer.Password = "secret"
 	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1)), Peers: []bgp.Peer{peer}})
 	bird.WaitNextHops(prefix(vip), addr(hop1))
+	if !heard {
+		testkit.Until(t, "the event", func() bool { return s.session(peer.Address) != nil })
+		s.sessionsMu.Lock()
+		delete(s.sessions, peer.Address)
+		s.sessionsMu.Unlock()
+	}
 	apply(t, s, bgp.Desired{Paths: bgp.NewPaths(path(vip, hop1))})
 	testkit.Until(t, "the leave", func() bool { _, there := link(t, s); return !there })
 	bird.WaitNextHops(prefix(vip))

@@ -3,6 +3,7 @@
 package gobgp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -161,4 +162,12 @@ func (s *Speaker) listPeers(ctx context.Context) (map[netip.Addr]*api.Peer, erro
 		err = ctx.Err() // GoBGP stops listing in the middle, without an error
 	}
 	return out, err
+}
+
+// established asks GoBGP whether the session with a peer is open. Its events say so a moment later, and by then the peer may have everything.
+func (s *Speaker) established(ctx context.Context, a netip.Addr) (open bool, err error) {
+	err = s.server.ListPeer(ctx, &api.ListPeerRequest{Address: a.String()}, func(p *api.Peer) {
+		open = open || p.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED
+	})
+	return open, cmp.Or(err, ctx.Err())
 }

@@ -340,7 +340,10 @@ func (s *Speaker) addPeer(ctx context.Context, p bgp.Peer) error {
 
 // removePeer ends the session for good. GoBGP forgets the key of the listener only when the password is changed first.
 func (s *Speaker) removePeer(ctx context.Context, p bgp.Peer) error {
-	open := s.session(p.Address) != nil // another password ends it, and takes leave of the peer as well
+	open, err := s.established(ctx, p.Address) // before another password ends it, which takes leave of the peer as well
+	if err != nil {
+		return err
+	}
 	if p.Password != "" {
 		p.Password = ""
 		if _, err := s.server.UpdatePeer(ctx, &api.UpdatePeerRequest{Peer: encodePeer(p)}); err != nil {
