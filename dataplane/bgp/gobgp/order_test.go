@@ -23,11 +23,14 @@ import (
 )
 
 // withSwitch opens a session with a switch that is sent so many paths of a prefix, 0 for all. Who waits for its hold time waits in vain.
-func withSwitch(t *testing.T, most uint8) (*testswitch.Switch, *Speaker, bgp.Desired) {
+func withSwitch(t *testing.T, most uint8, families ...bgp.Family) (*testswitch.Switch, *Speaker, bgp.Desired) {
 	t.Helper()
 	sw, s := startSwitch(t, 1), dialler(t, 0)
 	peer := switchPeer(sw)
 	peer.SendMax, peer.HoldTime = most, time.Hour
+	if families != nil {
+		peer.Families = families
+	}
 	d := bgp.Desired{Peers: []bgp.Peer{peer}}
 	apply(t, s, d)
 	testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established && s.session(peer.Address) != nil })

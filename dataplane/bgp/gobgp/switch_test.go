@@ -32,7 +32,7 @@ func routerID(n int) netip.Addr { return addr(fmt.Sprintf("192.0.2.%d", 10+n)) }
 
 func startSwitch(t *testing.T, speakers int) *testswitch.Switch {
 	t.Helper()
-	c := testswitch.Config{}
+	c := testswitch.Config{HoldTime: time.Hour} // what speakers ask for counts
 	for i := range speakers {
 		c.Neighbors = append(c.Neighbors, testswitch.Neighbor{RouterID: routerID(i), ASN: 65000})
 	}

@@ -276,15 +276,11 @@ func TestWhatAPeerIsNotSentIsNotWaitedFor(t *testing.T) {
 	for _, most := range []uint8{0, 1} {
 		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
 			parallel(t)
-			sw, s := startSwitch(t, 1), dialler(t, 0)
-			peer := switchPeer(sw)
-			peer.SendMax, peer.HoldTime, peer.Families = most, time.Hour, []bgp.Family{bgp.IPv4}
-			d := bgp.Desired{Peers: []bgp.Peer{peer}}
-			apply(t, s, d)
-			testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established && s.session(peer.Address) != nil })
+			_, s, d := withSwitch(t, most, bgp.IPv4)
 			for _, paths := range [][]bgp.Path{{path(vip6, "2001:db8::1")}, {path(vip6, "2001:db8::2")}, {path(vip, hop1), path(vip6, "2001:db8::1")}, {path(vip, hop1)}, {}} {
 				d.Paths = bgp.NewPaths(paths...)
 				apply(t, s, d)
+				testkit.Until(t, fmt.Sprint(paths, " to be written"), func() bool { l, there := link(t, s); return there && l.Written })
 			}
 		})
 	}

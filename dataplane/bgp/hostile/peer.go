@@ -70,14 +70,21 @@ const (
 
 func (p Phase) String() string { return [...]string{"OpenSent", "OpenConfirm", "Established"}[p] }
 
-// Session waits for the speaker to connect, and takes the session that far. It is closed when the test ends.
+// Session waits for the speaker to connect, and takes the session that far. It is closed when the test ends. A speaker that gave a connection
+// up before that, since it had to wait for a processor, dials again.
 func (n *Peer) Session(until Phase) (*Conversation, error) {
-	conn, err := n.listener.Accept()
-	if err != nil {
-		return nil, err
+	for end := time.Now().Add(testkit.Patience); ; {
+		conn, err := n.listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		n.t.Cleanup(func() { conn.Close() })
+		c, err := converse(conn, until)
+		if err == nil || time.Now().After(end) {
+			return c, err
+		}
+		conn.Close()
 	}
-	n.t.Cleanup(func() { conn.Close() })
-	return converse(conn, until)
 }
 
 // Dial connects to a speaker from an address, and takes the session that far. The caller closes it. Errors: those of the connection, also where
