@@ -33,15 +33,16 @@ type stage struct {
 	command []string
 }
 
-// stages are in the order in which they run. left is a file by which the rest of the tests knows what the fast ones left out; where only
-// the former are asked for, they are all tests. packages, if not empty, is a part of the import paths of those that are tested.
+// stages are in the order in which they run. left is a file by which the rest of the tests knows what the fast ones left out and the race
+// detector has not seen to; where the fast ones are not asked for, they are all tests. packages, if not empty, is a part of the import paths of those that are tested.
 func stages(only, packages, left string) []stage {
 	tests := "ARGS=-fresh"
 	if packages != "" {
 		tests += " -only " + packages
 	}
-	rest := tests
+	race, rest := tests, tests
 	if only == "" || slices.Contains(strings.Split(only, ","), "fast") {
+		race += " -left " + left
 		rest += " -set rest -left " + left
 	}
 	return []stage{
@@ -49,7 +50,7 @@ func stages(only, packages, left string) []stage {
 		{"lint", "gofmt, golangci-lint, who may import whom", "make lint", []string{"make", "lint"}},
 		{"vuln", "known vulnerabilities that can be reached", "make vuln", []string{"make", "vuln"}},
 		{"fast", "tests without root, servers and worlds", "make test-fast", []string{"make", "test-fast", tests + " -left " + left}},
-		{"race", "tests under the race detector", "make race", []string{"make", "race", tests}},
+		{"race", "tests under the race detector", "make race", []string{"make", "race", race}},
 		{"rest", "all other tests", "make test", []string{"make", "test", rest}},
 		{"sim", "simulated worlds", "make sim-ci", []string{"make", "sim-ci"}},
 	}

@@ -26,6 +26,24 @@ func (r *report) leftOut() map[string][]string {
 	return left
 }
 
+// stillLeft is what is left of some tests once others ran: it lacks those that passed without leaving anything out, and that drew nothing of
+// which they would draw more in another run. drew are these, as drawn gives them.
+func (r *report) stillLeft(left map[string][]string, drew map[string]bool) map[string][]string {
+	skipped := r.leftOut()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	still := map[string][]string{}
+	for pkg, tests := range left {
+		for _, test := range tests {
+			key := pkg + " " + test
+			if !r.whole[key] || drew[key] || slices.Contains(skipped[pkg], test) {
+				still[pkg] = append(still[pkg], test)
+			}
+		}
+	}
+	return still
+}
+
 func writeLeft(path string, left map[string][]string) error {
 	text, err := json.MarshalIndent(left, "", "\t")
 	if err != nil {

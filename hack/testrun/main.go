@@ -9,7 +9,8 @@
 // keeps a core busy.
 //
 // With -set fast nothing runs that needs root, a real server or a simulated world (testkit.NotFast), and with -set rest just what that
-// left out. -set race is packages with goroutines under the race detector. Start reading at run.
+// left out. -set race is packages with goroutines under the race detector; given a file with -left, -set rest does not repeat what passed there
+// as a whole. Start reading at run.
 //
 // It exits 1 when anything failed or no test ran, and 2 when it was called wrongly.
 package main
@@ -37,7 +38,7 @@ func main() {
 // options are what the caller chose.
 type options struct {
 	set     string   // all, fast, rest or race
-	left    string   // file with the tests that -set fast left out, written by it and read by -set rest
+	left    string   // file with the tests that -set fast left out, written by it, made shorter by -set race, and read by -set rest
 	events  string   // file for the events of all tests
 	lanes   int      // tests with processes of their own that run at once
 	fresh   bool     // no result of an earlier run counts
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	flags := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	flags.StringVar(&o.set, "set", "all", "which tests: all, fast (no root, no servers, no worlds), rest (what fast left out), or race (packages with goroutines, under the race detector)")
-	flags.StringVar(&o.left, "left", "", "file with the names of tests that fast left out: written with -set fast, read with -set rest")
+	flags.StringVar(&o.left, "left", "", "file with the names of tests that fast left out: written with -set fast, made shorter with -set race and -fresh, read with -set rest")
 	flags.StringVar(&o.events, "events", "", "file to which the events of all tests are written, as `go test -json` has them")
 	flags.IntVar(&o.lanes, "lanes", 1+runtime.NumCPU(), "end-to-end tests that run at once")
 	flags.BoolVar(&o.fresh, "fresh", false, "run tests whose result is known, too")
@@ -60,8 +61,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 2
 	}
 	o.goTest = flags.Args()
-	if !slices.Contains([]string{"all", "fast", "rest", "race"}, o.set) || o.set == "rest" && o.left == "" || o.lanes < 1 {
-		fmt.Fprintln(errOut, "testrun: -set takes all, fast, rest or race; rest needs -left FILE; -lanes takes a number from 1")
+	if !slices.Contains([]string{"all", "fast", "rest", "race"}, o.set) || o.set == "rest" && o.left == "" ||
+		o.set == "race" && o.left != "" && !o.fresh || o.lanes < 1 {
+		fmt.Fprintln(errOut, "testrun: -set takes all, fast, rest or race; rest needs -left FILE, and race with -left needs -fresh; -lanes takes a number from 1")
 		return 2
 	}
 	failed, err := runSuite(ctx, o, out)

@@ -30,6 +30,7 @@ type report struct {
 	file    io.Closer
 	output  map[string][]string // by package and test
 	passed  int
+	whole   map[string]bool // tests that passed, as "package test", without those that are parts of one
 	failed  []failure
 	skipped []skip
 	late    []string // end-to-end tests that took longer than their budget
@@ -42,7 +43,7 @@ type failure struct{ pkg, test, words string }
 type skip struct{ pkg, test, why string }
 
 func newReport(out io.Writer, events string) (*report, error) {
-	r := &report{out: out, output: map[string][]string{}}
+	r := &report{out: out, output: map[string][]string{}, whole: map[string]bool{}}
 	if events == "" {
 		return r, nil
 	}
@@ -130,6 +131,9 @@ func (r *report) end(e event, key string) {
 	switch e.Action {
 	case "pass":
 		r.passed++
+		if !strings.Contains(e.Test, "/") {
+			r.whole[key] = true
+		}
 	case "fail":
 		r.fail(e.Package, e.Test, words)
 	case "skip":

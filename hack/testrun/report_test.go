@@ -129,6 +129,24 @@ func TestLeftOutTestsAreHandedOn(t *testing.T) {
 	}
 }
 
+// What passed as a whole under the race detector is not left, unless it is a property, of which it draws less.
+func TestWhatPassedElsewhereIsNotLeft(t *testing.T) {
+	r, _, _ := reported(t, "", is("pass", "TestA"), is("pass", "TestB/row"), is("pass", "TestB"), is("pass", "TestC"),
+		is("skip", "TestD/row"), is("pass", "TestD"), is("fail", "TestE"), is("skip", "TestF"), ends("fail"))
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "1"), []byte(pkg+"_test TestC/part#1 20 ab\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	drew, err := drawn(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.stillLeft(map[string][]string{pkg: {"TestA", "TestB", "TestC", "TestD", "TestE", "TestF", "TestG"}, "other": {"TestA"}}, drew)
+	if want := map[string][]string{pkg: {"TestC", "TestD", "TestE", "TestF", "TestG"}, "other": {"TestA"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestDigestOfDrawsDoesNotDependOnTheOrderOfTests(t *testing.T) {
 	digest := func(files ...string) string {
 		dir := t.TempDir()

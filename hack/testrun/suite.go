@@ -92,12 +92,31 @@ func runSuite(ctx context.Context, o options, out io.Writer) (failed bool, err e
 	if err != nil {
 		return false, err
 	}
-	if o.set == "fast" && o.left != "" {
-		if err := writeLeft(o.left, r.leftOut()); err != nil {
+	if o.left != "" {
+		if err := e.handOn(); err != nil {
 			return false, err
 		}
 	}
 	return r.close(e.draws), nil
+}
+
+// handOn says what tests are left for -set rest: what -set fast left out, of which -set race runs a part.
+func (e *executor) handOn() error {
+	switch e.set {
+	case "fast":
+		return writeLeft(e.left, e.report.leftOut())
+	case "race":
+		left, err := readLeft(e.left)
+		if err != nil {
+			return err
+		}
+		drew, err := drawn(e.draws)
+		if err != nil {
+			return err
+		}
+		return writeLeft(e.left, e.report.stillLeft(left, drew))
+	}
+	return nil
 }
 
 // playsWorlds is a unit package of which the tests that -set fast leaves out play worlds: they are run once the other units are through.
