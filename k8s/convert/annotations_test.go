@@ -6,11 +6,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -103,5 +106,66 @@ func TestEveryAnnotationOfOursHasAKind(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("only %d were found", found)
+	}
+}
+
+// What another load balancer would do for an annotation, and is not done here, is told of a Service of type LoadBalancer, once for each annotation and
+// with what to do; what asks for nothing is not, nor what that load balancer serves itself. It changes nothing of what the Service asks for.
+func TestAnnotationsThatOnlyOthersHeedAreToldOf(t *testing.T) {
+	balancer, cluster := corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeClusterIP
+	all := []string{
+		"kube-vip.io/ignore", "kube-vip.io/egress", "kube-vip.io/serviceInterface", "kube-vip.io/serviceVLAN", "kube-vip.io/forwardUPNP",
+		"kube-vip.io/loadbalancerHostname", "eip.openelb.kubesphere.io/v1alpha1", "eip.openelb.kubesphere.io/v1alpha2", "protocol.openelb.kubesphere.io/v1alpha1",
+	}
+	for _, u := range unheeded {
+		if !slices.Contains(all, u.key) {
+			all = append(all, u.key)
+		}
+	}
+	theirs, ours := "kube-vip.io/kube-vip-class", "fairlead.io/fairlead"
+	for _, key := range all {
+		for _, c := range []struct {
+			kind   corev1.ServiceType
+			value  string
+			class  *string
+			beside map[string]string
+			told   int
+		}{
+			{kind: balancer, value: "true", told: 1}, {kind: balancer, value: "eth1", told: 1}, {kind: balancer, value: "true", class: &ours, told: 1},
+			{kind: balancer, value: "False"}, {kind: balancer, value: " "}, {kind: cluster, value: "true"}, {kind: balancer, value: "true", class: &theirs},
+			{kind: balancer, value: "true", told: 1, beside: map[string]string{"kube-vip.io/vipHost": "n1", "lb.kubesphere.io/v1alpha1": "openelb"}},
+		} {
+			with := map[string]string{key: c.value}
+			maps.Copy(with, c.beside)
+			made := func(annotations map[string]string) (world.Service, []world.Problem) {
+				return Service(&corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Annotations: annotations},
+					Spec:       corev1.ServiceSpec{Type: c.kind, LoadBalancerClass: c.class, Ports: []corev1.ServicePort{{Port: 80}}},
+				})
+			}
+			is, problems := made(with)
+			plain, none := made(nil)
+			if len(problems) != c.told || len(none) != 0 || !reflect.DeepEqual(is, plain) {
+				t.Errorf("%s: %q on a Service of type %s and class %q: %v", key, c.value, c.kind, value(c.class), problems)
+			}
+			for _, p := range problems {
+				if p.Field != annotationField(key) || p.Severity != world.Degraded || p.Why == "" || p.Remedy == "" {
+					t.Errorf("%s: told as %+v", key, p)
+				}
+			}
+		}
+	}
+}
+
+// Who has said by an annotation of ours what an Eip stood for is told nothing any more.
+func TestAnEipThatAPoolStandsForIsNotToldOf(t *testing.T) {
+	for _, ours := range []string{AnnotationPool, AnnotationAddresses} {
+		_, problems := Service(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"eip.openelb.kubesphere.io/v1alpha2": "eip", ours: "192.0.2.1"}},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+		})
+		if len(problems) != 0 {
+			t.Errorf("%s: %v", ours, problems)
+		}
 	}
 }

@@ -115,6 +115,7 @@ func Service(o *corev1.Service) (world.Service, []world.Problem) {
 		families = append(families, oneOf(r, fmt.Sprintf("spec.ipFamilies[%d]", i), f, world.IPv4, world.IPv6))
 	}
 	s.Families = world.FamiliesOf(families...)
+	r.unheededAnnotations(o)
 	r.ports(&s, o)
 	r.addresses(&s, o)
 	r.options(&s, o)
