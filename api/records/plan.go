@@ -17,6 +17,8 @@ type Plan struct {
 	// LeftWhy says why it is not told what manifests take away that stand for a source.
 	Left    int    `json:"left"`
 	LeftWhy string `json:"leftWhy"`
+	// Unforetold are what no plan foretells, though the group would read it: "BalancingPolicy shop/web". Such an object may change something.
+	Unforetold []string `json:"unforetold"`
 }
 
 // PlanCall is a call that a driver of outside load balancers would get.

@@ -13,6 +13,7 @@ import (
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/cluster/admin"
 	"fairlead.io/fairlead/cluster/leader"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
 
@@ -60,9 +61,21 @@ func (s *Service) Plan(ctx context.Context, req *fairleadv1.PlanRequest) (*fairl
 	if d.LeftWhy = left; left != "" {
 		d.Left = draft.Left()
 	}
+	d.Unforetold = unforetold(&w, draft.InPlaceOf != "" && in.Record.Count(fsm.TableRedirects) > 0)
 	d.Problems = each(w.Problems, func(p world.Problem) string { return p.String() })
 	doc, err := document(d)
 	return &fairleadv1.PlanResponse{Document: doc}, err
+}
+
+// unforetold names what a plan does not look at, though something may come of it: policies of client-side balancing. What takes the place of a
+// source may take away those that the group has.
+func unforetold(w *world.World, takesAway bool) []string {
+	out := each(w.BalancingPolicies, func(p *world.BalancingPolicy) string { return p.Ref(world.KindBalancingPolicy).String() })
+	out = append(out, each(w.LocalRedirectPolicies, func(p *world.LocalRedirectPolicy) string { return p.Ref(world.KindLocalRedirect).String() })...)
+	if len(out) == 0 && takesAway {
+		out = append(out, "policies of client-side balancing that the source has and the manifests have not")
+	}
+	return out
 }
 
 // noObject says which document or file is none that an object can be read from, and why; empty for none. Of such a draft it would be foretold

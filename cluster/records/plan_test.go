@@ -124,6 +124,45 @@ func TestPlanSaysThatItLeavesOutWhatADraftWouldTakeAway(t *testing.T) {
 	}
 }
 
+// Of policies of client-side balancing no plan tells what would come of them, so that it names them: those of the manifests, and that the ones which the
+// group has may go where a draft takes the place of their source.
+func TestPlanNamesWhatItDoesNotForetell(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	folder := []leader.Admitted{{World: &world.World{Source: "manifests:/etc/x"}, Complete: true}}
+	some := world.World{
+		BalancingPolicies:     []*world.BalancingPolicy{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "web"}}}},
+		LocalRedirectPolicies: []*world.LocalRedirectPolicy{{Meta: world.Meta{ID: world.ID{Namespace: "shop", Name: "dns"}}}},
+	}
+	for _, c := range []struct {
+		drafted   world.World
+		inPlaceOf string
+		want      []string
+	}{
+		{drafted: some, want: []string{"BalancingPolicy shop/web", "LocalRedirectPolicy shop/dns"}},
+		{drafted: world.World{}, want: []string{}},
+		{drafted: world.World{}, inPlaceOf: "manifests:/etc/x", want: []string{"policies of client-side balancing that the source has and the manifests have not"}},
+	} {
+		as := serve(t, records.Options{
+			Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: folder},
+			Manifests: func(context.Context, map[string][]byte) (world.World, error) { return c.drafted, nil },
+		})
+		req := planRequest(7)
+		req.InPlaceOf = c.inPlaceOf
+		answer, err := as(pki.Viewer).Record.Plan(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d apirecords.Plan
+		if err := json.Unmarshal([]byte(answer.GetDocument()), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Unforetold == nil || !slices.Equal(d.Unforetold, c.want) || len(d.Changes) > 0 {
+			t.Errorf("of %v in place of %q: %q, want %q", len(c.drafted.BalancingPolicies), c.inPlaceOf, d.Unforetold, c.want)
+		}
+	}
+}
+
 // Of documents that no object can be read from nothing could be foretold: which they are is said, and that nothing else is.
 func TestPlanRefusesDocumentsThatAreNoObjects(t *testing.T) {
 	t.Parallel()

@@ -142,8 +142,11 @@ func (p forecast) WriteTable(w io.Writer) error {
 	case p.LeftWhy != "":
 		t.line("manifests: what they would take off outside load balancers is left out: %s", p.LeftWhy)
 	}
+	for _, object := range p.Unforetold {
+		t.line("manifests: not foretold: %s; `fairlead get redirects` tells what came of it once it is applied", object)
+	}
 	if len(p.Changes) == 0 && len(p.Calls) == 0 {
-		t.line("Nothing would change.")
+		t.line("Nothing %swould change.", map[bool]string{true: "else "}[p.LeftWhy != "" || len(p.Unforetold) > 0])
 	}
 	rows := func(title string, header []string, rows [][]string) { t.rows(title, header, rows) }
 	var changes, calls, held, waiting [][]string

@@ -94,12 +94,13 @@ func TestPlanInEveryFormat(t *testing.T) {
 	}
 }
 
-// People are told what was left out and why, and that nothing would change.
+// People are told what was left out and why, and that nothing else would change: of what is left out nobody knows.
 func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
 	for _, c := range []struct {
 		plan api.Plan
 		want string
 	}{
+		{api.Plan{Unforetold: []string{"BalancingPolicy shop/web"}}, "not foretold: BalancingPolicy shop/web; `fairlead get redirects` tells"},
 		{api.Plan{Left: 2, LeftWhy: "an LBCF controller runs"}, "2 objects of outside load balancers are left out: an LBCF controller runs"},
 		{api.Plan{LeftWhy: "an LBCF controller runs"}, "what they would take off outside load balancers is left out: an LBCF controller runs"},
 	} {
@@ -107,7 +108,7 @@ func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
 		if err := (forecast{Plan: c.plan}).WriteTable(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{c.want, "Nothing would change."} {
+		for _, want := range []string{c.want, "Nothing else would change."} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %q in\n%s", want, out.String())
 			}

@@ -3,6 +3,9 @@
 package convert
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -31,6 +34,26 @@ func requiredKey(name string) (string, bool) {
 func ReadsConfigMap(name string) bool {
 	_, ok := requiredKey(name)
 	return ok
+}
+
+// OthersConfigMap tells whether a config map is one that another load balancer is configured by, and that nothing comes of here: what it is, and what
+// to do instead. Empty for all others.
+func OthersConfigMap(o *corev1.ConfigMap) (is, remedy string) {
+	of := func(prefixes ...string) bool {
+		for key := range o.Data {
+			if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+				return true
+			}
+		}
+		return false
+	}
+	switch text := o.Data["config"]; {
+	case strings.Contains(text, "address-pools:") || o.Name == "config" && o.Namespace == "metallb-system" && text != "":
+		return "the configuration of a MetalLB before 0.13", "make IPAddressPools, BGPPeers, BGPAdvertisements and L2Advertisements of it (MetalLB's configmaptocrs writes them), and apply those"
+	case o.Name == "kubevip" && of("cidr-", "range-"):
+		return "the configuration of kube-vip's cloud provider", "make an IPAddressPool of each of its ranges; serviceAllocation.namespaces says which namespace one is for"
+	}
+	return "", ""
 }
 
 // Review tells what of a usable config map has no effect, or not the one that its author may want: whoever reads what is in it knows.

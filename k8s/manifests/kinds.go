@@ -3,11 +3,14 @@
 package manifests
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/internal/spelling"
@@ -74,6 +77,14 @@ func of[K any](kind world.Kind, namespaced bool, turn func(*K) (any, []world.Pro
 func configMap(d *decoder, raw []byte, path string, h head) {
 	if convert.ReadsConfigMap(h.Metadata.Name) {
 		add(d, raw, path, h, world.KindConfigMap, true, one(d.review.ConfigMap))
+		return
+	}
+	var o corev1.ConfigMap
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &o); err != nil {
+		return // nothing of ours
+	}
+	if is, remedy := convert.OthersConfigMap(&o); is != "" {
+		d.fileProblem(world.Degraded, path, remedy, "ConfigMap %s/%s is %s, and nothing comes of it", cmp.Or(o.Namespace, metav1.NamespaceDefault), o.Name, is)
 	}
 }
 
