@@ -72,12 +72,18 @@ func (p *planner) l2Of(w *world.L2Advertisement, old *fsm.L2Advertisement) fsm.L
 	}
 	slices.Sort(next.Pools)
 	slices.Sort(next.Kept)
+	if len(next.Pools) == 0 && len(w.PoolSelectors) > 0 {
+		p.explain(fsm.TableL2Advertisements, w.Name, WaitsForMend,
+			"no pool has labels that spec.ipAddressPoolSelectors choose: it is about no address; label a pool, or name pools in spec.ipAddressPools")
+	}
 	if !next.EveryNode {
 		var chosen []fsm.NodeID
 		if old != nil {
 			chosen = old.Nodes
 		}
-		next.Nodes = p.nodesOf(w.NodeSelectors, chosen)
+		if next.Nodes = p.nodesOf(w.NodeSelectors, chosen); len(next.Nodes) == 0 {
+			p.explain(fsm.TableL2Advertisements, w.Name, WaitsForMend, "no node has labels that spec.nodeSelectors choose: nobody answers by it; label a node")
+		}
 	}
 	return next
 }

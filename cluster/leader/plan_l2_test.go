@@ -4,6 +4,7 @@ package leader
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"fairlead.io/fairlead/fsm"
@@ -38,5 +39,40 @@ func TestL2AdvertisementsAreResolved(t *testing.T) {
 	every := p.l2Of(&world.L2Advertisement{Meta: world.Meta{ID: world.ID{Name: "all"}}}, nil)
 	if !every.EveryNode || !reflect.DeepEqual(every.Pools, []fsm.PoolName{"a", "b", "c"}) {
 		t.Errorf("%+v", every)
+	}
+}
+
+// Selectors that choose nothing are told of; those that choose something, and none at all, are not.
+func TestL2AdvertisementsThatChooseNothingAreToldOf(t *testing.T) {
+	labelled := func(value string) []world.Selector {
+		return []world.Selector{{Labels: []world.KV{{Key: "tier", Value: value}}}}
+	}
+	for name, c := range map[string]struct {
+		pools, nodes []world.Selector
+		named        []string
+		want         []string
+	}{
+		"fine":     {pools: labelled("front"), nodes: labelled("front")},
+		"all":      {},
+		"no pool":  {pools: labelled("frnt"), want: []string{"spec.ipAddressPoolSelectors"}},
+		"no node":  {nodes: labelled("frnt"), want: []string{"spec.nodeSelectors"}},
+		"misspelt": {named: []string{"nope"}, want: []string{"there is no IPAddressPool nope"}},
+		"both":     {pools: labelled("frnt"), nodes: labelled("frnt"), want: []string{"spec.ipAddressPoolSelectors", "spec.nodeSelectors"}},
+	} {
+		labels := []world.KV{{Key: "tier", Value: "front"}}
+		p := &planner{
+			seen: &merged{
+				pools: []*world.Pool{{Meta: world.Meta{ID: world.ID{Name: "a"}}, Labels: labels}}, nodes: []*world.Node{{Meta: world.Meta{ID: world.ID{Name: "n1"}}, Labels: labels}},
+			},
+			pools: []*poolPlan{{name: "a"}},
+		}
+		p.l2Of(&world.L2Advertisement{Meta: world.Meta{ID: world.ID{Name: "lan"}}, Pools: c.named, PoolSelectors: c.pools, NodeSelectors: c.nodes}, nil)
+		told := len(p.out.Waiting) == len(c.want)
+		for i := range min(len(c.want), len(p.out.Waiting)) {
+			told = told && strings.Contains(p.out.Waiting[i].Text, c.want[i]) && p.out.Waiting[i].Name == "lan"
+		}
+		if !told {
+			t.Errorf("%s: told %+v, want %q", name, p.out.Waiting, c.want)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 	why := ""
 	switch {
 	case marked != nil && marked.Fence == l.Fence:
-		why = "taken back"
+		why = cmp.Or(marked.why, "taken back")
 	case !wanted:
 		why = "nobody asks for it any more"
 	case s.leaving(l.Holder):
@@ -97,6 +97,8 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 		why = string(l.Holder) + " has not renewed it for a term"
 	case len(others) > 0 && s.present(s.now, l.Holder) && s.idle(l, others):
 		why = "the links of " + string(l.Holder) + " for it do not work, or are in other networks"
+	case s.present(s.now, l.Holder) && s.linkless(l):
+		why = "no link of " + string(l.Holder) + " is for it: see spec.interfaces of the L2Advertisements of its pool"
 	case len(others) > 0 && s.called(l, others):
 		why = "an operator moved its Service to another node"
 	case s.policy.kept(l.VIP) != l.Keep && s.present(s.now, l.Holder):
@@ -110,7 +112,7 @@ func (s *sitting) judge(l *fsm.Lease, wanted bool) {
 	if why == "" && !s.released(l) {
 		return
 	}
-	s.end(l)
+	s.end(l, why)
 	end := &fsm.EndLease{VIP: l.VIP, Fence: l.Fence}
 	switch {
 	case s.letGo(l):
@@ -186,6 +188,13 @@ func (s *sitting) idle(l *fsm.Lease, others []fsm.NodeID) bool {
 		_, near := s.reaches(l.VIP, id)
 		return near
 	})
+}
+
+// linkless tells whether a lease's holder has links and none of them is for the address: it answers nowhere, whoever else could. A link that is down, or
+// deaf, is still for it.
+func (s *sitting) linkless(l *fsm.Lease) bool {
+	session := s.sessions[l.Holder]
+	return session != nil && len(session.Links) > 0 && len(desired.Serving(session.Links, s.interfaces(l.VIP, l.Holder), l.VIP)) == 0
 }
 
 // reaches tells whether a node's links for an address work, and whether they are in the network that the address is in.

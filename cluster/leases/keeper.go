@@ -116,6 +116,7 @@ type told struct {
 	answered time.Duration // when that was at the latest
 	boot     fsm.BootID    // to which boot of it
 	covered  time.Duration // in answer to which renewal
+	why      string        // why it ends
 }
 
 // NewKeeper returns the keeper of a term that began now, in a life of the record, after everything that earlier leaders
@@ -210,11 +211,11 @@ func (k *Keeper) Answer(now time.Duration, v *fsm.View, node fsm.NodeID, boot fs
 }
 
 // end marks a lease: its holder is not told of it any more.
-func (k *Keeper) end(l *fsm.Lease) *told {
+func (k *Keeper) end(l *fsm.Lease, why string) *told {
 	if e := k.ending[l.VIP]; e != nil && e.Fence == l.Fence {
 		return e
 	}
-	e := &told{Lease: l, answered: k.began}
+	e := &told{Lease: l, answered: k.began, why: why}
 	if s := k.sessions[l.Holder]; s != nil {
 		e.answered, e.boot, e.covered = s.answered, s.Boot, s.covered
 	}

@@ -23,7 +23,8 @@ type stage struct {
 	silent map[fsm.NodeID]bool
 	links  map[fsm.NodeID][]desired.Link
 	held   map[fsm.NodeID][]leases.Held
-	leaves map[fsm.NodeID]bool // those whose agents say that they end
+	leaves map[fsm.NodeID]bool   // those whose agents say that they end
+	whys   map[netip.Addr]string // why leases ended, by address
 }
 
 // longTerms are such that the story of a lease can be told in seconds.
@@ -32,7 +33,7 @@ var longTerms = leases.Timing{Term: 3 * time.Second}
 func newStage(t *testing.T, kept ...fsm.PoolName) *stage {
 	s := &stage{
 		record: newRecord(t, kept...), t: t, silent: map[fsm.NodeID]bool{}, links: map[fsm.NodeID][]desired.Link{},
-		held: map[fsm.NodeID][]leases.Held{}, leaves: map[fsm.NodeID]bool{},
+		held: map[fsm.NodeID][]leases.Held{}, leaves: map[fsm.NodeID]bool{}, whys: map[netip.Addr]string{},
 	}
 	for _, n := range nodes {
 		s.links[n] = []desired.Link{{Name: "eth0", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.9/24").Masked()}}, {Name: "mgmt", Up: true}}
@@ -67,6 +68,9 @@ func (s *stage) step() {
 	}
 	for _, step := range s.keeper.Decide(s.now, s.Read()) {
 		s.commit(step.Commands...)
+		if _, ends := step.Commands[0].(*fsm.EndLease); ends {
+			s.whys[step.VIP] = step.Why
+		}
 	}
 }
 
@@ -166,6 +170,43 @@ func TestADeadDataLinkLosesOwnership(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An advertisement that names interfaces which no node has: nobody answers, so that nobody holds a lease, and why is said in the words of the cause. A
+// link that is only down keeps its lease. Once the name is right, all addresses have a holder again.
+func TestNobodyHoldsAnAddressForWhichNoNodeHasALink(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	at := func(interfaces ...string) {
+		s.commit(&fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"p1"}, EveryNode: true, Interfaces: interfaces}})
+	}
+	at("eth0")
+	s.run(5 * time.Second)
+	for _, n := range nodes {
+		s.links[n] = []desired.Link{{Name: "eth0"}, s.links[n][1]}
+	}
+	s.run(5 * time.Second)
+	if got := len(s.holders()); got != len(vips) {
+		t.Fatalf("%d of %d addresses have a holder while all links are down", got, len(vips))
+	}
+	at("eth*")
+	s.run(5 * time.Second)
+	if got := s.holders(); len(got) != 0 {
+		t.Errorf("%v are held where no node has a link", got)
+	}
+	for vip, why := range s.whys {
+		if !strings.Contains(why, "no link of ") || !strings.Contains(why, "spec.interfaces") {
+			t.Errorf("%s was given up: %q", vip, why)
+		}
+	}
+	if len(s.whys) != len(vips) {
+		t.Errorf("said of %d", len(s.whys))
+	}
+	at("mgmt")
+	s.run(5 * time.Second)
+	if got := len(s.holders()); got != len(vips) {
+		t.Errorf("%d of %d addresses have a holder", got, len(vips))
 	}
 }
 

@@ -3,6 +3,7 @@
 package convert_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,4 +34,22 @@ func TestPreferredNodesAreToldOf(t *testing.T) {
 		s.PreferredNodeSelectors = []api.PreferredNodeSelector{{Weight: 100, Preference: gold}}
 	}))
 	degraded(t, "spec.preferredNodeSelectors", problems)
+}
+
+// Names that no interface has, and patterns, are told of with their place; the advertisement is used as it is. Those of interfaces are not.
+func TestNamesThatNoInterfaceHasAreToldOf(t *testing.T) {
+	for name, told := range map[string]bool{
+		"eth0": false, "bond0.200": false, "br-lan": false, "enp3s0f1np1": false, "wlan_5": false, "fifteen-bytes-0": false,
+		"eth*": true, "eth[01]": true, "^eth.*$": true, "": true, "..": true, "sixteen-bytes--0": true, "eth0 ": true, "eth0,eth1": false, "a/b": true, "eth0:1": true,
+	} {
+		a, problems := convert.L2Advertisement(onSegment(func(s *api.L2AdvertisementSpec) { s.Interfaces = []string{"lo", name} }))
+		if !slices.Equal(a.Interfaces, []string{"lo", name}) {
+			t.Errorf("%q: interfaces %q", name, a.Interfaces)
+		}
+		if told {
+			degraded(t, "spec.interfaces[1]", problems)
+		} else if len(problems) > 0 {
+			t.Errorf("%q: %v", name, problems)
+		}
+	}
 }
