@@ -4,8 +4,10 @@ package informers_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +15,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -164,6 +168,55 @@ func TestARealAPIServer(t *testing.T) {
 		r.until(t, "complete without a definition", func(w world.World) bool {
 			return w.Complete && view(t, w, world.KindPool).Version == 0
 		})
+	})
+
+	t.Run("peers-that-nobody-converts-any-more-are-told-with-the-command-that-helps", func(t *testing.T) {
+		d, err := dynamic.NewForConfig(c.Config())
+		check(err)
+		crds := d.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		is, err := crds.Create(ctx, definition("bgppeers", "BGPPeer"), metav1.CreateOptions{})
+		check(err)
+		peers := d.Resource(schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "bgppeers"}).Namespace("kube-system")
+		made := &unstructured.Unstructured{Object: object{"apiVersion": "metallb.io/v1beta1", "kind": "BGPPeer",
+			"metadata": object{"name": "tor"}, "spec": object{"myASN": int64(64512), "peerASN": int64(64513), "peerAddress": "192.0.2.9"}}}
+		testkit.Eventually(t, "the definition takes effect", func() error {
+			_, err := peers.Create(ctx, made, metav1.CreateOptions{})
+			return err
+		})
+		r.until(t, "a peer", func(w world.World) bool { return len(w.Peers) == 1 && w.Complete })
+
+		// As newer releases of MetalLB have it, whose controller is gone.
+		versions, _, err := unstructured.NestedSlice(is.Object, "spec", "versions")
+		check(err)
+		newer := runtime.DeepCopyJSON(versions[0].(object))
+		newer["name"], versions[0].(object)["storage"] = "v1beta2", false
+		patch, err := json.Marshal(object{"spec": object{"versions": []any{versions[0], newer}, "conversion": object{
+			"strategy": "Webhook", "webhook": object{"conversionReviewVersions": []any{"v1"}, "clientConfig": object{
+				"service": object{"namespace": "metallb-system", "name": "metallb-webhook-service", "path": "/convert"}}}}}})
+		check(err)
+		_, err = crds.Patch(ctx, "bgppeers.metallb.io", types.MergePatchType, patch, metav1.PatchOptions{})
+		check(err)
+		stop()
+		r, stop = readReal(outer, c.Config())
+		w := r.until(t, "told", func(w world.World) bool {
+			return problem(w, "bgppeers", "the conversion webhook of metallb.io", "kubectl patch crd bgppeers.metallb.io --type=merge -p '")
+		})
+		if w.Complete || len(w.Peers) > 0 {
+			t.Errorf("peers %v", w.Peers)
+		}
+		for _, p := range w.Problems {
+			if _, said, found := strings.Cut(p.Remedy, "--type=merge -p '"); found {
+				said, _, _ = strings.Cut(said, "'")
+				_, err = crds.Patch(ctx, "bgppeers.metallb.io", types.MergePatchType, []byte(said), metav1.PatchOptions{})
+				check(err)
+			}
+		}
+		w = r.until(t, "read", func(w world.World) bool { return w.Complete && len(w.Peers) == 1 })
+		if p := w.Peers[0]; p.Address != netip.MustParseAddr("192.0.2.9") || len(w.Problems) > 0 {
+			t.Errorf("peer %+v, problems %v", p, w.Problems)
+		}
+		check(crds.Delete(ctx, "bgppeers.metallb.io", metav1.DeleteOptions{}))
+		r.until(t, "without", func(w world.World) bool { return w.Complete && len(w.Peers) == 0 })
 	})
 
 	t.Run("too-small-an-RBAC-is-one-line-and-its-grant-is-picked-up", func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,7 @@ func (l *line) note(at stage, err error) {
 	if !ok {
 		return
 	}
+	t.remedy += l.unconverted(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.reason == reasonMissing && l.versions != nil {
@@ -156,6 +158,8 @@ func (s *Source) diagnose(at stage, resource string, err error) (trouble, bool) 
 		return trouble{reason: reasonExpired}, true
 	case apierrors.IsNotFound(err):
 		return trouble{reasonMissing, fmt.Sprintf("%s: %s does not know the resource", what, server), "see whether the address is that of a Kubernetes API server of a supported version"}, true
+	case apierrors.IsTooManyRequests(err) && strings.Contains(answer, "initializing"):
+		return trouble{reasonBusy, fmt.Sprintf("%s: %s has not read its own storage: %s", what, server, answer), "if it lasts, its log says why"}, true
 	case apierrors.IsTooManyRequests(err):
 		return trouble{reasonBusy, server + " asks us to come back later", "see whether it is overloaded, or its priority levels leave us too little"}, true
 	case status != nil && status.Status().Code >= http.StatusInternalServerError:
@@ -170,6 +174,22 @@ func (s *Source) diagnose(at stage, resource string, err error) (trouble, bool) 
 		return trouble{reason, fmt.Sprintf("%s cannot be reached: %v", server, innermost(err)), "see whether it runs, and whether the address in the kubeconfig is right"}, true
 	}
 	return trouble{reasonOther, fmt.Sprintf("%s: %s", what, oneLine(err)), "see the log of " + server}, true
+}
+
+// unconverted is what else may help where the server cannot give out objects that it has in several versions, most often since nobody converts them any
+// more. It says so in its own log alone, and answers that its storage is initialized, or not at all. Versions of one kind are read alike here.
+func (l *line) unconverted(t trouble) string {
+	if len(l.versions) < 2 || !slices.Contains([]string{reasonBusy, reasonTimeout, reasonServer}, t.reason) {
+		return ""
+	}
+	group := l.versions[0].Group
+	return "; if what served the conversion webhook of " + group + " was taken away for good, as with MetalLB, have the definition do without: " +
+		withoutConversion(l.resource+"."+group)
+}
+
+// withoutConversion is the command that has a definition hand objects out as they are stored, with the version that is asked for.
+func withoutConversion(definition string) string {
+	return "kubectl patch crd " + definition + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
 }
 
 // verbsOf tells which permissions a stage needs.

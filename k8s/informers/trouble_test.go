@@ -53,6 +53,31 @@ func TestForbiddenIsOneLineWithARemedyAndOthersGoOn(t *testing.T) {
 	}
 }
 
+// Peers that nobody converts any more: however the server fails, the problem has the command that helps. Kinds of one version have it not.
+func TestPeersThatNobodyConvertsAreToldWithWhatHelps(t *testing.T) {
+	t.Parallel()
+	for said, fails := range map[string]http.HandlerFunc{
+		"has not read its own storage: storage is (re)initializing": refusal(429, "TooManyRequests", "storage is (re)initializing"),
+		`service "webhook-service" not found`:                       refusal(500, "InternalError", `conversion webhook for metallb.io/v1beta1, Kind=BGPPeer failed: Post "https://webhook-service.metallb-system.svc:443/convert?timeout=30s": service "webhook-service" not found`),
+		"does not answer in time":                                   refusal(504, "Timeout", "request did not complete within the allotted duration"),
+	} {
+		s := newServer(t)
+		s.answer(services, fails)
+		s.resources[peers].missing = false
+		s.answer(peers, fails)
+		r := read(t, s, fast)
+		w := r.until(t, "told", func(w world.World) bool {
+			return problem(w, "list bgppeers", said) && problem(w, "list services", said)
+		})
+		const command = `kubectl patch crd bgppeers.metallb.io --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
+		for _, p := range w.Problems {
+			if helps := strings.Contains(p.Remedy, command); helps != strings.Contains(p.Why, "list bgppeers") {
+				t.Errorf("told: %s", p)
+			}
+		}
+	}
+}
+
 func (s *server) asked(path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
