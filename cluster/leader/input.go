@@ -51,8 +51,9 @@ type Options struct {
 	// ClusterCIDRs are what pods and Services inside have addresses of. No Service comes to have one of them, neither by spec.externalIPs nor of a pool.
 	ClusterCIDRs []netip.Prefix
 	// LegacyPeers reads the BGP neighbours out of the config map of an old installation; nil reads none. It must be
-	// a pure function. Each neighbour has an address of its own; the names may be alike.
-	LegacyPeers func(world.ConfigMap) ([]fsm.Peer, error)
+	// a pure function. Each neighbour has an address of its own; the names may be alike. Faults tell of neighbours that cannot
+	// be used, an error each, beside the others; err of a config map that cannot be used at all.
+	LegacyPeers func(world.ConfigMap) (peers []fsm.Peer, faults []error, err error)
 }
 
 func (o Options) class() string {

@@ -158,16 +158,20 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 		wanted[peer.Name] = peer
 	}
 	legacy := map[string]bool{} // config maps whose peers are all known
+	inPart := map[string]bool{} // and those of which some cannot be used
 	for _, c := range p.seen.configMaps {
 		if c.Name != configMapGoBGP || p.in.Options.LegacyPeers == nil {
 			continue
 		}
-		peers, err := p.in.Options.LegacyPeers(*c)
+		peers, faults, err := p.in.Options.LegacyPeers(*c)
 		if err != nil {
 			p.explain(fsm.TablePeers, c.Name, WaitsForMend, err.Error())
 			continue
 		}
-		legacy[c.ID.String()] = true
+		for _, fault := range faults {
+			p.explain(fsm.TablePeers, c.Name, WaitsForMend, fault.Error()+"; until then this neighbour is as it was, and none of the file's goes")
+		}
+		legacy[c.ID.String()], inPart[c.ID.String()] = len(faults) == 0, len(faults) > 0
 		for _, peer := range p.nameNeighbours(c.ID, peers) {
 			peer.Version, peer.Object = c.Version, fsm.ObjectRef{Namespace: c.Namespace, UID: c.UID}
 			wanted[peer.Name] = peer
@@ -180,9 +184,22 @@ func (p *planner) wantedPeers() (wanted map[fsm.PeerName]fsm.Peer, keep func(fsm
 			return !p.seen.mayRemove(world.KindPeer, world.ID{Name: string(name)})
 		case legacy[of.String()]:
 			return false // the config map is there and does not name it
+		case inPart[of.String()]:
+			return !p.replaced(name, wanted) // it may be one of those that cannot be used
 		}
 		return !p.seen.mayRemove(world.KindConfigMap, of)
 	}
+}
+
+// replaced tells whether a neighbour that a config map had in the record is to be there under another name.
+func (p *planner) replaced(name fsm.PeerName, wanted map[fsm.PeerName]fsm.Peer) bool {
+	h, known := fsm.Get[*fsm.Peer](p.in.Record, fsm.TablePeers, string(name))
+	for _, w := range wanted {
+		if _, legacy := ConfigMapOf(w.Name); known && legacy && w.Address == h.Address {
+			return true
+		}
+	}
+	return false
 }
 
 // objectRef says which object a part of the configuration came from.

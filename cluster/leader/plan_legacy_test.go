@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,12 +20,13 @@ import (
 // neighboursScene is a group whose only source shows a config map of the old system.
 type neighboursScene struct {
 	*scene
-	peers []fsm.Peer
+	peers  []fsm.Peer
+	faults []error
 }
 
 func newNeighboursScene(t failer) *neighboursScene {
 	s := &neighboursScene{scene: newScene(t)}
-	s.options.LegacyPeers = func(world.ConfigMap) ([]fsm.Peer, error) { return s.peers, nil }
+	s.options.LegacyPeers = func(world.ConfigMap) ([]fsm.Peer, []error, error) { return s.peers, s.faults, nil }
 	s.world.ConfigMaps = []*world.ConfigMap{{Meta: world.Meta{ID: world.ID{Namespace: "kube-system", Name: configMapGoBGP}}}}
 	return s
 }
@@ -54,6 +56,30 @@ func TestPlanKeepsNeighboursOfOneDescriptionApart(t *testing.T) {
 	s.edit("leaf 192.0.2.4", "leaf@192.0.2.6 192.0.2.5", "leaf 192.0.2.6", "spine 192.0.2.7", "leaf 192.0.2.8")
 	if have, want := fmt.Sprint(s.names()), "map[192.0.2.4:leaf 192.0.2.5:leaf@192.0.2.6 192.0.2.6:leaf@192.0.2.6@192.0.2.6 192.0.2.7:spine 192.0.2.8:leaf@192.0.2.8]"; have != want {
 		t.Errorf("peers are %s, want %s", have, want)
+	}
+}
+
+// While neighbours of a file cannot be used, those that can come and change, also their names, and none goes: it may be one of those. Each fault is told.
+func TestPlanTakesNoNeighbourAwayWhileSomeCannotBeUsed(t *testing.T) {
+	s := newNeighboursScene(t)
+	s.edit("leaf 192.0.2.4", "spine 192.0.2.5")
+	s.faults = []error{errors.New("line 7: no peer-as")}
+	s.edit("stem 192.0.2.4", "root 192.0.2.6")
+	if have, want := fmt.Sprint(s.names()), "map[192.0.2.4:stem 192.0.2.5:spine 192.0.2.6:root]"; have != want {
+		t.Errorf("with a fault peers are %s, want %s", have, want)
+	}
+	in := s.input()
+	in.Record = s.group.state.Read()
+	told := slices.ContainsFunc(Plan(in).Waiting, func(e Explanation) bool {
+		return e.Kind == string(fsm.TablePeers) && e.Name == configMapGoBGP && strings.HasPrefix(e.Text, "line 7: no peer-as; until then")
+	})
+	if !told {
+		t.Error("the fault is told of nowhere")
+	}
+	s.faults = nil
+	s.edit("stem 192.0.2.4", "root 192.0.2.6")
+	if have, want := fmt.Sprint(s.names()), "map[192.0.2.4:stem 192.0.2.6:root]"; have != want {
+		t.Errorf("once it was mended peers are %s, want %s", have, want)
 	}
 }
 

@@ -101,6 +101,9 @@ func (c *Cluster) neighbours(p *plan) (out []neighbour, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap %s/%s: %w", m.Namespace, m.Name, err)
 		}
+		for _, f := range conf.Faults {
+			p.note("ConfigMap %s/%s: a neighbour is left out: %s", m.Namespace, m.Name, f.Err)
+		}
 		p.stage.ASN = conf.Global.ASN
 		for _, x := range conf.Peers {
 			if x.Password != "" {

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,41 +28,50 @@ const (
 // passwordFromTOML begins PasswordFrom of peers whose password is in config_bgp.toml; their address ends it.
 const passwordFromTOML = legacyKey + "/"
 
-// legacyPeers reads the neighbours of an old installation out of its config map.
-func legacyPeers(c world.ConfigMap) ([]fsm.Peer, error) {
+// legacyPeers reads the neighbours of an old installation out of its config map, and tells of those that cannot be used.
+func legacyPeers(c world.ConfigMap) (out []fsm.Peer, faults []error, err error) {
 	text, ok := c.Get(legacyKey)
 	if !ok {
-		return nil, fmt.Errorf("config map %s: no key %s", c.ID, legacyKey)
+		return nil, nil, fmt.Errorf("config map %s: no key %s", c.ID, legacyKey)
 	}
 	conf, err := legacy.Parse(legacyKey, []byte(text))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []fsm.Peer
+	for _, f := range conf.Faults {
+		faults = append(faults, f.Err)
+	}
 	for _, p := range conf.Peers {
 		if p.Name == "" {
 			p.Name = "bgp-" + strings.NewReplacer(":", "-").Replace(p.Address.String())
 		}
 		out = append(out, derive.Record(p, passwordFromTOML+p.Address.String()))
 	}
-	return out, nil
+	return out, faults, nil
 }
 
-// reviewLegacy tells what config_bgp.toml in its config map has that is without effect. Why a file cannot be used at all is the leader's
-// to tell, which has to do without.
+// reviewLegacy tells what config_bgp.toml in its config map has that cannot be used, or is without effect.
 func reviewLegacy(c *world.ConfigMap) (out []world.Problem) {
 	text, _ := c.Get(legacyKey)
 	if c.Name != legacyMap || text == "" {
 		return nil
 	}
+	tell := func(line int, field, why, remedy string) {
+		if field != "" {
+			why = field + ": " + why
+		}
+		out = append(out, world.Problem{Severity: world.Degraded, Field: "data." + legacyKey, Why: fmt.Sprintf("line %d: %s", line, why), Remedy: remedy})
+	}
 	conf, err := legacy.Parse(legacyKey, []byte(text))
-	if err != nil {
-		return nil
+	if e := (*legacy.Error)(nil); errors.As(err, &e) {
+		tell(e.Line, e.Field, e.Reason+": nothing of the file is used, and its neighbours stay as they were", e.Remedy)
+		return out
+	}
+	for _, f := range conf.Faults {
+		tell(f.Err.Line, f.Err.Field, f.Err.Reason+": this neighbour stays as it was, or comes with the mended file", f.Err.Remedy)
 	}
 	for _, w := range conf.Warnings {
-		out = append(out, world.Problem{
-			Severity: world.Degraded, Field: "data." + legacyKey, Why: fmt.Sprintf("line %d: %s: %s", w.Line, w.Field, w.Text), Remedy: w.Remedy,
-		})
+		tell(w.Line, w.Field, w.Text, w.Remedy)
 	}
 	return out
 }

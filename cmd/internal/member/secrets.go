@@ -115,5 +115,10 @@ func passwordInTOML(path, address string) (bgp.Secret, bool) {
 			return p.Password, p.Password != ""
 		}
 	}
+	for _, f := range conf.Faults { // such a neighbour is kept as it was
+		if f.Address.String() == address {
+			return f.Password, f.Password != ""
+		}
+	}
 	return "", false
 }

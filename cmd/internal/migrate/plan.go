@@ -87,6 +87,9 @@ func readBGP(in migrate.Installation) (legacy.Config, error) {
 		return legacy.Config{}, err
 	}
 	conf, err := legacy.Parse(migrate.KeyBGP, []byte(text))
+	if err == nil {
+		err = conf.Whole() // the old system announces to all of them
+	}
 	if err != nil {
 		return legacy.Config{}, fmt.Errorf("ConfigMap %s: %w", migrate.ConfigMapBGP, err)
 	}

@@ -29,13 +29,13 @@ func (p *Plan) judgeServices(in migrate.Installation, conf legacy.Config) error 
 	p.leaveOutUnusable(&w)
 	plan := leader.Plan(leader.Input{Views: []leader.Admitted{{World: &w, Complete: true}}, Record: record, Options: leader.Options{
 		ExternalIPs: leader.WarnExternalIPs, // as the controller.yaml that is made says
-		LegacyPeers: func(world.ConfigMap) ([]fsm.Peer, error) {
+		LegacyPeers: func(world.ConfigMap) ([]fsm.Peer, []error, error) {
 			out := make([]fsm.Peer, 0, len(conf.Peers))
 			for _, peer := range conf.Peers {
 				peer.Name = peer.Address.String()
 				out = append(out, derive.Record(peer, ""))
 			}
-			return out, nil
+			return out, nil, nil
 		},
 	}})
 	for _, e := range plan.Waiting {

@@ -3,8 +3,9 @@
 // Package legacy reads config_bgp.toml, GoBGP's configuration file, as the controllers before us used it.
 //
 // It knows which keys mean something for a speaker that announces and accepts nothing, and tells which ones it ignores.
-// It promises that a file which worked goes on working, and that one which cannot is refused with a single error that
-// names file, line and field. It reads no files itself.
+// It promises that a file which worked goes on working, that a neighbour which cannot be used costs no other one, and that
+// each such neighbour, and a file that cannot be used at all, is told of by an error that names file, line and field. It
+// reads no files itself.
 //
 // Start reading at Parse; peer.go has the keys of a neighbour.
 package legacy
@@ -30,6 +31,24 @@ type Config struct {
 	Global   Global
 	Peers    []bgp.Peer
 	Warnings []Warning // in order of lines
+	// Faults are the neighbours that cannot be used, in the order of the file.
+	Faults []Fault
+}
+
+// Fault is a neighbour that cannot be used.
+type Fault struct {
+	// Address and Password are its own, as far as they can be read.
+	Address  netip.Addr
+	Password bgp.Secret
+	Err      *Error
+}
+
+// Whole is nil if all neighbours of the file can be used, and else tells of the first that cannot.
+func (c *Config) Whole() error {
+	if len(c.Faults) == 0 {
+		return nil
+	}
+	return c.Faults[0].Err
 }
 
 // Warning tells of something in the file that has no effect, or one that its author may not want.
@@ -69,7 +88,8 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Parse reads the text of a file. file is its name, for errors and warnings. The error is an *Error.
+// Parse reads the text of a file. file is its name, for errors and warnings. The error is an *Error, and about more than a
+// neighbour: those are Faults.
 func Parse(file string, text []byte) (Config, error) {
 	doc, err := parseDocument(file, text)
 	if err != nil {
@@ -79,21 +99,25 @@ func Parse(file string, text []byte) (Config, error) {
 	c.Global = readGlobal(doc.root.child("global"))
 	c.Global.PortForward = doc.root.child("porter-config").flag("using-port-forward", false)
 	seen := map[netip.Addr]bool{}
-	for _, n := range doc.root.list("neighbors") {
-		peer, on := readNeighbor(n, c.Global.ASN)
-		if !on {
-			continue
-		}
-		if seen[peer.Address] {
-			n.child("config").fail("neighbor-address", fmt.Sprintf("%s is given twice", peer.Address), "keep one of the neighbours")
-		}
-		seen[peer.Address] = true
-		c.Peers = append(c.Peers, peer)
-	}
-	doc.root.warnUnread()
+	neighbors := doc.root.list("neighbors")
 	if doc.err != nil {
 		return Config{}, doc.err
 	}
+	for _, n := range neighbors {
+		peer, on := readNeighbor(n, c.Global.ASN)
+		if on && doc.err == nil && seen[peer.Address] {
+			n.child("config").fail("neighbor-address", fmt.Sprintf("%s is given twice", peer.Address), "keep one of the neighbours")
+		}
+		switch {
+		case doc.err != nil:
+			c.Faults = append(c.Faults, Fault{peer.Address, peer.Password, doc.err})
+			doc.err = nil
+		case on:
+			seen[peer.Address] = true
+			c.Peers = append(c.Peers, peer)
+		}
+	}
+	doc.root.warnUnread()
 	c.Warnings = doc.sortedWarnings()
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,10 @@ func TestErrorNamesFileLineFieldReasonAndRemedy(t *testing.T) {
 		neighbor + "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\nafi-safi-name = \"l2vpn-evpn\"": `f:9: neighbors[0].afi-safis[0].config.afi-safi-name: "l2vpn-evpn" is not announced here (use ipv4-unicast or ipv6-unicast)`,
 		neighbor + "[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.4\"\npeer-as = 1":      "f:9: neighbors[1].config.neighbor-address: 192.0.2.4 is given twice (keep one of the neighbours)",
 	} {
-		_, err := Parse("f", []byte(text))
+		c, err := Parse("f", []byte(text))
+		if err == nil {
+			err = c.Whole()
+		}
 		var e *Error
 		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) || e.Reason == "" || e.Remedy == "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q\n gives %v\n want  %s", text, err, want)
@@ -154,6 +158,45 @@ func TestErrorNamesFileLineFieldReasonAndRemedy(t *testing.T) {
 			t.Errorf("a password is shown: %v", err)
 		}
 	}
+}
+
+// A neighbour that cannot be used costs no other one: whichever are spoilt, by whatever of them, the others are read as they are alone, and each of
+// those is told of with its line.
+func TestPropertyANeighbourThatCannotBeUsedCostsNoOther(t *testing.T) {
+	spoilt := []string{"", "peer-as = \"x\"", "peer-as = 65001\nlocal-as = true", "peer-as = 65001\nauth-password = 7", "peer-group = \"tor\""}
+	testkit.Check(t, func(t *rapid.T) {
+		text := "[global.config]\nas = 65000\n"
+		var want, told []string
+		for i := range rapid.IntRange(0, 6).Draw(t, "neighbours") {
+			address := fmt.Sprintf("192.0.2.%d", i+1)
+			body := "peer-as = 65001"
+			if rapid.Bool().Draw(t, "spoilt") {
+				body = rapid.SampledFrom(spoilt).Draw(t, "how")
+				told = append(told, fmt.Sprintf("%s f:%d", address, 1+strings.Count(text, "\n")))
+			} else {
+				want = append(want, address)
+			}
+			text += fmt.Sprintf("[[neighbors]]\n[neighbors.config]\nneighbor-address = %q\n%s\n", address, body)
+		}
+		c, err := Parse("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var peers []string
+		for _, p := range c.Peers {
+			peers = append(peers, p.Address.String())
+		}
+		if fmt.Sprint(peers) != fmt.Sprint(want) || len(c.Faults) != len(told) || (c.Whole() == nil) != (len(told) == 0) {
+			t.Fatalf("used %v, want %v; told %v, want %v", peers, want, c.Faults, told)
+		}
+		for i, f := range c.Faults { // a neighbour has five lines
+			address, first, _ := strings.Cut(told[i], " f:")
+			from, _ := strconv.Atoi(first)
+			if f.Address.String() != address || f.Err.Line < from || f.Err.Line > from+4 {
+				t.Fatalf("%s, from line %d on, is told of as %s: %v", address, from, f.Address, f.Err)
+			}
+		}
+	})
 }
 
 // Whatever is done to a file, it is read or refused with a line of the file.
@@ -186,9 +229,16 @@ func TestPropertyDamagedFileIsReadOrRefused(t *testing.T) {
 			t.Fatalf("refused with %v", err)
 		}
 		if err == nil {
+			addresses := map[netip.Addr]bool{}
 			for _, p := range c.Peers {
-				if err := p.Validate(c.Global.ASN); err != nil {
-					t.Fatal(err)
+				if err := p.Validate(c.Global.ASN); err != nil || addresses[p.Address] {
+					t.Fatal(p.Address, err)
+				}
+				addresses[p.Address] = true
+			}
+			for _, f := range c.Faults {
+				if f.Err == nil || f.Err.Line < 1 || f.Err.Reason == "" || strings.Contains(f.Err.Error(), "hunter2") {
+					t.Fatalf("told of as %v", f.Err)
 				}
 			}
 		}
