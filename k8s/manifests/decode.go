@@ -79,6 +79,8 @@ type decoder struct {
 type rules struct {
 	review     convert.Review
 	namespaces convert.Namespaces
+	// noCluster is Options.NoCluster.
+	noCluster bool
 }
 
 // head is what tells one object from another.

@@ -50,9 +50,9 @@ var kinds = func() map[string]reader {
 		"v1 Pod":                            of(world.KindPod, true, one(convert.Pod)),
 		lbcfV1Beta1 + " LoadBalancerDriver": of(world.KindDriver, true, one(convert.Driver)),
 		lbcfV1Beta1 + " LoadBalancer":       of(world.KindLoadBalancer, true, one(convert.OutsideBalancer)),
-		lbcfV1Beta1 + " BackendGroup":       of(world.KindBackendGroup, true, one(convert.BackendGroup)),
+		lbcfV1Beta1 + " BackendGroup":       ofBackends(world.KindBackendGroup, convert.BackendGroup, func(g *world.BackendGroup) bool { return !g.IsStatic }),
 		lbcfV1Beta1 + " BackendRecord":      of(world.KindBackendRecord, true, one(convert.BackendRecord)),
-		lbcfV1 + " Bind":                    of(world.KindBind, true, one(convert.Bind)),
+		lbcfV1 + " Bind":                    ofBackends(world.KindBind, convert.Bind, func(*world.Bind) bool { return true }),
 	}
 	for _, version := range []string{api.GroupVersion, api.MetalLBV1Beta1} {
 		all[version+" IPAddressPool"] = of(world.KindPool, false, one(convert.Pool))
@@ -72,6 +72,23 @@ var statusKinds = []string{"ServiceL2Status", "ServiceBGPStatus", "Configuration
 // of reads objects of type K.
 func of[K any](kind world.Kind, namespaced bool, turn func(*K) (any, []world.Problem)) reader {
 	return func(d *decoder, raw []byte, path string, h head) { add(d, raw, path, h, kind, namespaced, turn) }
+}
+
+// ofBackends reads objects that ask for backends, and tells of those for which nobody can call a driver: it is told of pods and of the nodes of a
+// Service what the API server has of them, and a folder has not.
+func ofBackends[K, V any](kind world.Kind, turn func(*K) (V, []world.Problem), asks func(*V) bool) reader {
+	return func(d *decoder, raw []byte, path string, h head) {
+		add(d, raw, path, h, kind, true, one(func(o *K) (V, []world.Problem) {
+			v, problems := turn(o)
+			if d.noCluster && asks(&v) {
+				problems = append(problems, world.Problem{
+					Severity: world.Degraded, Field: "spec", Why: "its pods or nodes are registered nowhere: drivers are told what an API server has of them, and none is read",
+					Remedy: "list addresses in spec.static of a BackendGroup, or have members read an API server",
+				})
+			}
+			return v, problems
+		}))
+	}
 }
 
 func configMap(d *decoder, raw []byte, path string, h head) {

@@ -21,7 +21,7 @@ import (
 // has ended.
 func Once(review convert.Review, namespaces convert.Namespaces) func(ctx context.Context, files map[string][]byte) (world.World, error) {
 	return func(ctx context.Context, files map[string][]byte) (world.World, error) {
-		return once(ctx, files, rules{review, namespaces})
+		return once(ctx, files, rules{review: review, namespaces: namespaces})
 	}
 }
 

@@ -3,11 +3,13 @@
 package manifests
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"fairlead.io/fairlead/fsm/world"
+	"fairlead.io/fairlead/k8s/alike"
 )
 
 // A folder may hold what outside load balancers are made of; what goes from it was seen to go.
@@ -48,5 +50,31 @@ func TestFolderHoldsOutsideLoadBalancersAndPods(t *testing.T) {
 	}
 	if len(w.Drivers)+len(w.LoadBalancers)+len(w.BackendGroups)+len(w.BackendRecords)+len(w.Binds)+len(w.Pods) > 0 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+// Where no API server is read, a folder's BackendGroups of pods and of Services, and Binds, are told of: no driver can be called for them. Those of
+// addresses are not, and none is where an API server is read as well.
+func TestBackendsThatNoDriverIsCalledForAreToldOf(t *testing.T) {
+	t.Parallel()
+	const group = "apiVersion: lbcf.tkestack.io/v1beta1\nkind: BackendGroup\nmetadata: {name: a, namespace: shop}\nspec:\n  loadBalancers: [lb]\n  "
+	for text, told := range map[string]bool{
+		group + "pods: {port: {portNumber: 8080}, byLabel: {selector: {app: web}}}":                                          true,
+		group + "service: {name: np, port: {portNumber: 80}}":                                                                true,
+		group + `static: ["192.0.2.8:80"]`:                                                                                   false,
+		"apiVersion: lbcf.tkestack.io/v1\nkind: Bind\nmetadata: {name: a, namespace: shop}\nspec: {pods: {byName: [web-0]}}": true,
+	} {
+		for _, alone := range []bool{true, false} {
+			c := decode("file", []byte(text), new(alike.Table), rules{noCluster: alone})
+			if len(c.objects) != 1 || !c.objects[0].usable() {
+				t.Fatalf("%s: %+v", text, c)
+			}
+			said := slices.ContainsFunc(c.objects[0].problems(), func(p world.Problem) bool {
+				return p.Severity == world.Degraded && p.Line > 0 && strings.Contains(p.Why, "registered nowhere") && strings.Contains(p.Remedy, "spec.static")
+			})
+			if said != (told && alone) {
+				t.Errorf("%s\nalone %v: told %v: %v", text, alone, said, c.objects[0].problems())
+			}
+		}
 	}
 }

@@ -73,6 +73,8 @@ type Options struct {
 	Review convert.Review
 	// Namespaces are those from which objects are read that configure the fabric, beside such as name none; nil: all.
 	Namespaces convert.Namespaces
+	// NoCluster says that no API server is read beside the folder: drivers are told nothing of pods and Services then.
+	NoCluster bool
 }
 
 // Source reads a folder of manifests. Its methods may be called from any goroutine; Run from one.
@@ -92,7 +94,7 @@ func New(opts Options) *Source {
 	if opts.Poll == 0 {
 		opts.Poll = defaultPoll
 	}
-	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir, rules{opts.Review, opts.Namespaces})}
+	s := &Source{opts: opts, changed: make(chan struct{}, 1), folder: newFolder(opts.FS, opts.Dir, rules{opts.Review, opts.Namespaces, opts.NoCluster})}
 	s.world = s.folder.view
 	return s
 }

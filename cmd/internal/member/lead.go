@@ -75,6 +75,7 @@ func (m *Member) newLeaderWork() (*leaderWork, error) {
 	}
 	add := func(name string, o manifests.Options) {
 		o.Clock, o.Logger, o.Poll, o.Review, o.Namespaces = wallClock{}, m.log, manifestPoll, reviewLegacy, c.ConfigNamespaces()
+		o.NoCluster = m.kube == nil
 		if o.Notify != nil {
 			o.Poll = watchedPoll
 		}

@@ -48,7 +48,11 @@ func (m *Member) operates(o *leader.Config) {
 	if m.edges.Drivers != nil {
 		return
 	}
-	d := drivers.New(m.state, m.drivers, m.stored)
+	var known drivers.Objects
+	if m.kube != nil {
+		known = m.stored
+	}
+	d := drivers.New(m.state, m.drivers, known)
 	o.Drivers, o.Judge, o.DryRun, o.Rehearsed = d.Find, d.Judge, m.config.LBCF.DryRun, d.Rehearse
 	retries := m.config.LBCF
 	o.Timing.RetryLeast, o.Timing.RetryStep = retries.MinRetryDelay, retries.RetryDelayStep

@@ -158,6 +158,9 @@ func (d *one) addressing(l *fsm.LoadBalancer, b *fsm.Binding) (webhook.GenerateB
 		LBInfo:  mapOf(l.Info), LBAttributes: mapOf(b.Attributes), Parameters: mapOf(b.Parameters),
 	}
 	namespace, _, _ := strings.Cut(string(b.ID), "/")
+	if d.objects == (noObjects{}) && b.Backend.Kind != string(webhook.Static) {
+		return out, fmt.Errorf("no API server is read, and only what one has of a %s can be told; list addresses in spec.static of the BackendGroup, or have members read one", b.Backend.Kind)
+	}
 	var err error
 	switch at, port := b.Backend, webhook.PortOf(int32(b.Backend.Port), b.Backend.Protocol); at.Kind {
 	case string(webhook.Pod):

@@ -66,6 +66,7 @@ func (r record) must(c fsm.Command) {
 type rig struct {
 	*drivers.Drivers
 	record  record
+	clients drivers.Pool
 	objects shelf
 	status  int
 	answer  string
@@ -100,7 +101,7 @@ func newRig(t *testing.T, change func(*fsm.Driver)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(clients.Close)
-	r.Drivers = drivers.New(r.record, clients, r.objects)
+	r.clients, r.Drivers = clients, drivers.New(r.record, clients, r.objects)
 	return r
 }
 
@@ -269,6 +270,20 @@ func TestGenerateBackendAddrIsNotSentWithoutItsObjects(t *testing.T) {
 		b := podBinding()
 		b.Address, b.Backend = "", at
 		if a := r.call(t, fsm.ActionAddress, lb(), b); a.Result != fsm.ResultFailed || a.Refused || !strings.HasPrefix(a.Message, "not sent: ") || !strings.Contains(a.Message, want) || r.path != "" {
+			t.Errorf("%+v: %+v, sent to %q", at, a, r.path)
+		}
+	}
+}
+
+// Where no API server is read nobody can say that an object is gone: that is the reason, and what to do instead.
+func TestGenerateBackendAddrSaysThatNoAPIServerIsRead(t *testing.T) {
+	r := newRig(t, nil)
+	r.Drivers = drivers.New(r.record, r.clients, nil)
+	for _, at := range []fsm.Backend{{Kind: "Pod", Name: "web-0", UID: podUID}, {Kind: "Service", Name: "svc-0", Node: "node-1"}} {
+		b := podBinding()
+		b.Address, b.Backend = "", at
+		a := r.call(t, fsm.ActionAddress, lb(), b)
+		if a.Result != fsm.ResultFailed || a.Refused || !strings.HasPrefix(a.Message, "not sent: no API server is read") || !strings.Contains(a.Message, "spec.static") || r.path != "" {
 			t.Errorf("%+v: %+v, sent to %q", at, a, r.path)
 		}
 	}

@@ -45,10 +45,21 @@ type Drivers struct {
 	rehearsed atomic.Pointer[fsm.View]
 }
 
-// New makes a Drivers. The clock of the pool's clients must be the one of the leader's deadlines.
+// New makes a Drivers. Objects are nil where no API server is read: no driver can be told of pods and Services then. The clock of the pool's clients must be the one of the leader's deadlines.
 func New(record Record, p Pool, objects Objects) *Drivers {
+	if objects == nil {
+		objects = noObjects{}
+	}
 	return &Drivers{record: record, pool: p, objects: objects}
 }
+
+// noObjects is what a member knows of Kubernetes that reads no API server.
+type noObjects struct{}
+
+func (noObjects) Pod(string, string, string) (json.RawMessage, bool) { return nil, false }
+func (noObjects) Unavailable(string, string) string                  { return "" }
+func (noObjects) Service(string, string) (json.RawMessage, bool)     { return nil, false }
+func (noObjects) NodeAddresses(string) (json.RawMessage, bool)       { return nil, false }
 
 // Rehearse has drivers be those of another record from now on, that of a dry run.
 func (d *Drivers) Rehearse(v *fsm.View) { d.rehearsed.Store(v) }
