@@ -66,23 +66,6 @@ func (c *claim) open() []fsm.Port {
 	return slices.DeleteFunc(slices.Clone(c.ports), func(port fsm.Port) bool { return slices.Contains(c.held, port) })
 }
 
-// externalKey is what Services agree on that name an address in spec.externalIPs, without any annotation.
-const externalKey = "externalIPs"
-
-// sharingKey is under which key a Service shares an address. A Service with externalTrafficPolicy Local never does:
-// a node without its endpoints would drop what belongs to the other.
-func sharingKey(s *fsm.Service, a netip.Addr) string {
-	switch {
-	case s.Local:
-		return ""
-	case s.SharingKey() != "":
-		return s.SharingKey()
-	case slices.Contains(s.External(), a):
-		return externalKey
-	}
-	return ""
-}
-
 // grantAddresses decides who shall own which address. What is owned stays; among newcomers the older Service goes
 // first, and addresses that somebody typed go before those that any pool may fill.
 func (p *planner) grantAddresses() {
@@ -177,7 +160,7 @@ func (p *planner) grant(c *claim) {
 // newClaim is what a Service would have of an address.
 func (p *planner) newClaim(s *wish, a netip.Addr, pool fsm.PoolName) *claim {
 	c := &claim{
-		owner: s, address: a, pool: pool, key: sharingKey(s.next, a), ports: portsOf(s.next), from: typedFrom(s.next, a, FromPoolEarlier),
+		owner: s, address: a, pool: pool, key: s.sharingKey(a), ports: portsOf(s.next), from: typedFrom(s.next, a, FromPoolEarlier),
 	}
 	for _, h := range p.heldBy[s.id] {
 		if h.Address == a {
@@ -345,7 +328,7 @@ func (p *planner) poolWith(a netip.Addr) *poolPlan {
 func (p *planner) grantNew(c *claim) {
 	if other := p.conflict(c); other != nil {
 		c.owner.wait(PendingTaken, fmt.Sprintf("%s belongs to Service %s%s; ask for another one, or let both share it: "+
-			"different ports, externalTrafficPolicy Cluster and the same annotation fairlead.io/allow-shared-ip", c.address, other.id, whyNotShared(c, other)))
+			"different ports, the same annotation fairlead.io/allow-shared-ip, and externalTrafficPolicy Cluster, or Local and the same selector", c.address, other.id, whyNotShared(c, other)))
 		return
 	}
 	if h := p.leaving(c); h != nil {

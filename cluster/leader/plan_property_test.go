@@ -45,7 +45,7 @@ func drawService(t *rapid.T) string {
 	if shown := some(t, drawnShown, 2, "status"); len(shown) > 0 && rapid.Bool().Draw(t, "shown") {
 		line += " shown=" + strings.Join(shown, ",") + one(t, "proxied", "", "", " proxied=198.51.100.7", " proxied=198.51.100.8")
 	}
-	line += one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp", " port=80:30080", " port=443:30080,80:30081", " port=80/udp:30080")
+	line += one(t, "selector", "", " selector=x", " selector=x", " selector=y") + one(t, "sharing", "", "", " share=a", " share=b") + one(t, "port", "", " port=80", " port=443", " port=80,443", " port=80/udp", " port=80:30080", " port=443:30080,80:30081", " port=80/udp:30080")
 	line += one(t, "policy", "", "", " local") + one(t, "health check", "", " health=30100", " health=30101") + one(t, "nextHops", "", "", " all") + one(t, "age", "", " created=1", " created=2")
 	line += one(t, "families", "", "", " families=4", " families=6", " families=4,6 policy=PreferDualStack", " families=4,6 policy=RequireDualStack")
 	line += one(t, "pool", "", "", " pool=p1") + one(t, "type", "", "", "", "", " type=ClusterIP", " type=NodePort", " type=NodePort", " class=other", " deleting", " type=NodePort headless", " headless") + one(t, "uid", "", "", " uid=again")
@@ -509,12 +509,22 @@ func (a *account) sharing() string {
 					return fmt.Sprintf("%s and %s both answer on %s port %v", sx.ID, sy.ID, x.Address, p)
 				}
 			}
-			if (sx.Local || sy.Local) && a.settledService(sx) && a.settledService(sy) {
-				return fmt.Sprintf("%s and %s share %s, and one is Local", sx.ID, sy.ID, x.Address)
+			if (sx.Local || sy.Local) && a.settledService(sx) && a.settledService(sy) && !a.samePods(sx, sy) {
+				return fmt.Sprintf("%s and %s share %s, one is Local, and they lead to other pods", sx.ID, sy.ID, x.Address)
 			}
 		}
 	}
 	return ""
+}
+
+// samePods tells whether Services of policy Local lead to the same pods, by what is shown of them.
+func (a *account) samePods(x, y *fsm.Service) bool {
+	v, w := a.shown()[x.ID], a.shown()[y.ID]
+	if v == nil || w == nil {
+		return x.Local == y.Local
+	}
+	return x.Local && y.Local && v.Namespace == w.Namespace && v.PublishNotReady == w.PublishNotReady &&
+		v.Extras().Selector != "" && v.Extras().Selector == w.Extras().Selector
 }
 
 // lacksPorts tells whether a Service has not got every port of an address that it owns.

@@ -419,7 +419,7 @@ func scriptService(t failer, meta world.Meta, keys map[string]string, words []st
 	has := func(w string) bool { return slices.Contains(words, w) }
 	o := &world.Service{
 		Meta: meta, Type: world.LoadBalancer, ExternalIPs: addresses(keys["ip"]), Shown: addresses(keys["shown"]),
-		Extra:                 &world.Extra{Requested: addresses(keys["request"]), Proxied: addresses(keys["proxied"]), Pool: keys["pool"], SharingKey: keys["share"], Class: keys["class"]},
+		Extra:                 &world.Extra{Requested: addresses(keys["request"]), Proxied: addresses(keys["proxied"]), Pool: keys["pool"], SharingKey: keys["share"], Selector: keys["selector"], Class: keys["class"]},
 		FamilyPolicy:          byName(keys["policy"], world.SingleStack, world.PreferDualStack, world.RequireDualStack),
 		ExternalTrafficPolicy: world.PolicyCluster, NextHops: world.NextHopsEndpoints, PublishNotReady: has("not-ready"), Foreign: has("foreign"),
 		Headless: has("headless"), ClusterIPs: addresses(keys["cluster"]), InternalTrafficPolicy: world.PolicyCluster,

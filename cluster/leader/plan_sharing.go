@@ -40,7 +40,7 @@ const pairTries = 64
 
 // shareFromPools has a Service join others of its key, in both families the same ones where that can be.
 func (p *planner) shareFromPools(s *wish, needs []need) {
-	if p.quarantined || sharingKey(s.next, netip.Addr{}) == "" {
+	if p.quarantined || s.sharingKey(netip.Addr{}) == "" {
 		return
 	}
 	for _, c := range s.claims {
@@ -116,7 +116,7 @@ func (p *planner) companion(s, other *wish, family world.Family) *claim {
 
 // joinable goes through how a Service would share addresses of a family, of either one if it is empty: pool by pool as they give out addresses.
 func (p *planner) joinable(s *wish, family world.Family) iter.Seq[*claim] {
-	key, ports := sharingKey(s.next, netip.Addr{}), portsOf(s.next)
+	key, ports := s.sharingKey(netip.Addr{}), portsOf(s.next)
 	return func(yield func(*claim) bool) {
 		p.gatherSharers()
 		for _, f := range familiesOf(family) {
@@ -184,12 +184,12 @@ func (p *planner) noteClosing(s *wish, a netip.Addr, text string) {
 // sayUnshared tells why a Service that asks to share an address shares none of a family; empty if it does not ask. It names the lowest
 // address of the first pool only: it is written to the record, and shall not change with every other one.
 func (p *planner) sayUnshared(s *wish, family world.Family) string {
-	key := sharingKey(s.next, netip.Addr{})
+	key := s.sharingKey(netip.Addr{})
 	switch {
 	case s.next.SharingKey() == "":
 		return ""
 	case key == "":
-		return ", and with externalTrafficPolicy Local it shares none"
+		return ", and with externalTrafficPolicy Local and no selector it shares none"
 	}
 	p.gatherSharers()
 	for _, f := range familiesOf(family) {
@@ -199,7 +199,15 @@ func (p *planner) sayUnshared(s *wish, family world.Family) string {
 			}
 		}
 	}
-	return ", and no Service that agreed to share with it (fairlead.io/allow-shared-ip, and fairlead.io/sharing-cross-namespace between namespaces) has one of them"
+	return ", and no Service that agreed to share with it (fairlead.io/allow-shared-ip, and fairlead.io/sharing-cross-namespace between namespaces" + samePods(s.next) + ") has one of them"
+}
+
+// samePods is what else Services have to agree in.
+func samePods(s *fsm.Service) string {
+	if s.Local {
+		return "; with externalTrafficPolicy Local the same selector in one namespace"
+	}
+	return ""
 }
 
 // sayTaken names the lowest address of a Service's sharing key, and the port of it that the Service would need and another one has, by this

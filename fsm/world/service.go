@@ -102,6 +102,9 @@ type Extra struct {
 	Pool string
 	// SharingKey lets Services with the same key and disjoint ports have one address.
 	SharingKey string
+	// Selector is spec.selector, in one form for all that are equal. It is left out unless the Service is of policy Local and may come to
+	// share an address: such Services do if they lead to the same pods.
+	Selector string
 	// Class is spec.loadBalancerClass, empty if unset.
 	Class string
 	// Choosing is what it asks for by annotation of how nodes choose among endpoints; nil for nothing. See Choice.

@@ -132,7 +132,7 @@ func (t *Table) extra(x *world.Extra) *world.Extra {
 	if x == nil {
 		return nil
 	}
-	for _, text := range []*string{&x.Pool, &x.SharingKey, &x.Class} {
+	for _, text := range []*string{&x.Pool, &x.SharingKey, &x.Selector, &x.Class} {
 		t.word(text)
 	}
 	x.Annotations = t.sameKVs(x.Annotations)

@@ -336,6 +336,37 @@ func TestEmptyAnnotationsAreAsIfNotThere(t *testing.T) {
 	}
 }
 
+// The selector of a Service is kept where it says with whom an address may be shared, in one form whatever its order, and nowhere else: it would keep
+// Services from sharing what else they have in common.
+func TestTheSelectorIsKeptWhereAnAddressMayBeShared(t *testing.T) {
+	local, cluster := corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster
+	key := map[string]string{"metallb.io/allow-shared-ip": "dns"}
+	selector := map[string]string{"b": "2", "a": "1"}
+	for name, c := range map[string]struct {
+		policy      corev1.ServiceExternalTrafficPolicy
+		annotations map[string]string
+		external    []string
+		selector    map[string]string
+		want        string
+	}{
+		"key":          {policy: local, annotations: key, selector: selector, want: "a=1,b=2"},
+		"externalIPs":  {policy: local, external: []string{"203.0.113.1"}, selector: selector, want: "a=1,b=2"},
+		"no selector":  {policy: local, annotations: key},
+		"nothing asks": {policy: local, selector: selector},
+		"Cluster":      {policy: cluster, annotations: key, external: []string{"203.0.113.1"}, selector: selector},
+	} {
+		s, _ := Service(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "dns", Annotations: c.annotations},
+			Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 53}}, Selector: c.selector, ExternalIPs: c.external, ExternalTrafficPolicy: c.policy,
+			},
+		})
+		if got := s.Extras().Selector; got != c.want {
+			t.Errorf("%s: selector %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // kube-vip asks for an address by DHCP with the unspecified one, by annotation and, in its guides, by spec.loadBalancerIP.
 func TestAddressesByDHCPAreOfAPool(t *testing.T) {
 	for name, o := range map[string]*corev1.Service{

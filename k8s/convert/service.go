@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairlead.io/fairlead/fsm/world"
@@ -259,6 +260,9 @@ func (r *report) options(s *world.Service, o *corev1.Service) {
 	x := s.Extra
 	_, x.Pool = r.annotation(o.Annotations, AnnotationPool)
 	x.SharingKey = r.sharing(s.Namespace, o.Annotations)
+	if s.ExternalTrafficPolicy == world.PolicyLocal && (x.SharingKey != "" || len(s.ExternalIPs) > 0) {
+		x.Selector = labels.Set(o.Spec.Selector).String()
+	}
 	key, hops := r.annotation(o.Annotations, AnnotationNextHops)
 	s.NextHops = numbered(r, annotationField(key), hops, world.NextHopsEndpoints, world.NextHopsAll)
 	if s.NextHops == world.NextHopsAll && s.ExternalTrafficPolicy == world.PolicyLocal {
