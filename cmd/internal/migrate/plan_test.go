@@ -130,10 +130,12 @@ func TestDecideRefusesWithOneLineAndARemedy(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"nothing-there":  {migrate.Installation{Namespace: "kube-system"}, Options{}, "nothing to migrate from"},
-		"no-bgp-map":     {good(func(in *migrate.Installation) { in.World.ConfigMaps = in.World.ConfigMaps[1:] }), Options{}, "no ConfigMap kube-gobgp-cfg"},
-		"no-rules-map":   {good(func(in *migrate.Installation) { in.World.ConfigMaps = in.World.ConfigMaps[:1] }), Options{}, "no ConfigMap kube-iprule-cfg"},
-		"bad-toml":       {good(set(0, "[global.config]\nas = 0\n")), Options{}, "config_bgp.toml:2: global.config.as"},
+		"nothing-there": {migrate.Installation{Namespace: "kube-system"}, Options{}, "nothing to migrate from"},
+		"no-bgp-map":    {good(func(in *migrate.Installation) { in.World.ConfigMaps = in.World.ConfigMaps[1:] }), Options{}, "no ConfigMap kube-gobgp-cfg"},
+		"no-rules-map":  {good(func(in *migrate.Installation) { in.World.ConfigMaps = in.World.ConfigMaps[:1] }), Options{}, "no ConfigMap kube-iprule-cfg"},
+		"bad-toml":      {good(set(0, "[global.config]\nas = 0\n")), Options{}, "config_bgp.toml:2: global.config.as"},
+		"bad-neighbour": {good(set(0, "[global.config]\nas = 65000\n[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.1\"\npeer-as = 65001\n"+
+			"[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.2\"\n")), Options{}, "config_bgp.toml:8: neighbors[1].config.peer-as"},
 		"no-neighbour":   {good(set(0, "[global.config]\nas = 65000\n")), Options{}, "lists no neighbour"},
 		"bad-switch":     {good(set(1, "192.0.2")), Options{}, `ConfigMap kube-iprule-cfg: SWITCH: "192.0.2" is no IP address`},
 		"empty-switch":   {good(set(1, " ")), Options{}, "has no key SWITCH"},
