@@ -62,6 +62,12 @@ func TestWhatHasNoEffectInTheOldConfigurationIsToldOnce(t *testing.T) {
 			testkit.Until(t, "what is ignored is told", func() bool { return log.Count("neighbors[0].ttl-security: not known here") > 0 })
 			write(oldNeighbour + "  [neighbors.timers.config]\n    hold-tiem = 9\n")
 			testkit.Until(t, "the misspelt key is told", func() bool { return log.Count("neighbors[0].timers.config.hold-tiem: not known here") > 0 })
+			write(oldNeighbour + "[[neighbors]]\n  [neighbors.config]\n    neighbor-address = \"192.0.2.5\"\n    peer-group = \"tor\"\n")
+			testkit.Until(t, "the neighbour that cannot be used is told", func() bool {
+				return log.Count("line 10: neighbors[1].config.peer-as: is missing: this neighbour stays as it was") > 0
+			})
+			write("[global.config]\n  as: 65000\n")
+			testkit.Until(t, "the file that cannot be used is told", func() bool { return log.Count("nothing of the file is used") > 0 })
 			if n := log.Count("neighbors[0].ttl-security"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, log)
 			}
