@@ -92,6 +92,7 @@ const (
 	KindJudgeService          Kind = 95
 	KindRevoke                Kind = 100
 	KindEndRevocation         Kind = 101
+	KindReportSessions        Kind = 105
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -123,6 +124,7 @@ func Kinds() []Command {
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 		&NumberNode{}, &CarryRedirects{}, &JudgeService{},
 		&Revoke{}, &EndRevocation{},
+		&ReportSessions{},
 	}
 }
 

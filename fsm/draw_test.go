@@ -277,9 +277,23 @@ func (w *history) drawMember(t *rapid.T) fsm.Command {
 	id := among(t, "server", servers)
 	s := w.model.members[id]
 	name, _, _ := strings.Cut(string(id), "-")
-	switch rapid.IntRange(0, 8).Draw(t, "verb") {
+	switch rapid.IntRange(0, 10).Draw(t, "verb") {
 	case 0:
 		return &fsm.RemoveMember{Server: id}
+	case 9, 10:
+		c := &fsm.ReportSessions{}
+		for range rapid.IntRange(0, 2).Draw(t, "members") {
+			said := fsm.MemberSessions{Server: id, Run: rapid.SampledFrom([]string{s.run, s.run, s.run, "r1", "r2"}).Draw(t, "run")}
+			for range rapid.IntRange(0, 2).Draw(t, "open") {
+				said.Open = append(said.Open, fsm.Reach{
+					Peer: rapid.SampledFrom([]fsm.PeerName{"s1", "s2"}).Draw(t, "peer"), IPv4: rapid.Bool().Draw(t, "IPv4"), IPv6: rapid.Bool().Draw(t, "IPv6"),
+				})
+			}
+			c.Members = append(c.Members, said)
+			id = among(t, "next server", servers)
+			s = w.model.members[id]
+		}
+		return c
 	case 6, 7:
 		return drawDrain(t, fsm.DrainMember, name)
 	case 8:

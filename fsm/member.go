@@ -22,9 +22,11 @@ type Member struct {
 	// Excused is the newest withdrawal that ended without this member's word: until Withdrawn is as new, its sessions may
 	// announce what nobody else knows of. From format 2 on.
 	Excused Revision `pb:"10" json:"excused,omitzero"`
+	// Sessions are those that count as open. They outlive a run: a new one says nothing of them until it knows better. From format 2 on.
+	Sessions Sessions `pb:"11" json:"sessions,omitzero"`
 }
 
-// Alike tells whether two states of a member differ in nothing but what it announced.
+// Alike tells whether two states of a member differ in nothing but what it announced, and to whom.
 func (m *Member) Alike(o *Member) bool {
 	return m.Server == o.Server && m.Name == o.Name && m.Raft == o.Raft && m.API == o.API && m.Format == o.Format && m.Version == o.Version &&
 		m.Run == o.Run && m.Withdrawn == o.Withdrawn && m.Excused == o.Excused
@@ -73,7 +75,7 @@ func (c *ReportMember) apply(tx *txn) Outcome {
 		Server: c.Server, Name: c.Name, Raft: c.Raft, API: c.API, Format: c.Format, Version: c.Version, Run: c.Run,
 	}
 	if old, ok := find[*Member](tx.rows, TableMembers, string(c.Server)); ok {
-		next.Excused = old.Excused
+		next.Excused, next.Sessions = old.Excused, old.Sessions
 		if old.Run == c.Run {
 			next.Announced, next.Withdrawn = old.Announced, old.Withdrawn
 		}

@@ -80,6 +80,7 @@ type (
 		announced rev
 		withdrawn rev
 		excused   rev // the newest withdrawal that did not wait for it
+		sessions  string
 	}
 	mEnrolment struct {
 		node    fsm.NodeID
@@ -183,6 +184,8 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return m.reportMember(c)
 	case *fsm.ReportAnnounced:
 		return m.reportAnnounced(c)
+	case *fsm.ReportSessions:
+		return m.reportSessions(c)
 	case *fsm.RemoveMember:
 		return m.removeMember(c.Server)
 	case *fsm.PutHold:
@@ -654,7 +657,7 @@ func (m *model) reportMember(c *fsm.ReportMember) bool {
 	}
 	next := mMember{name: c.Name, format: c.Format, run: c.Run}
 	old := m.members[c.Server]
-	next.excused = old.excused
+	next.excused, next.sessions = old.excused, old.sessions
 	if old.run == c.Run {
 		next.announced, next.withdrawn = old.announced, old.withdrawn
 	}
@@ -680,6 +683,22 @@ func (m *model) reportAnnounced(c *fsm.ReportAnnounced) bool {
 			s.withdrawn = mark.Withdrawn
 		}
 		m.members[mark.Server] = s
+	}
+	return all
+}
+
+// reportSessions takes what members of this run say, in order of peers, and leaves the rest; it is refused when any was left.
+func (m *model) reportSessions(c *fsm.ReportSessions) bool {
+	all := m.format >= 2
+	for _, said := range c.Members {
+		s, ok := m.members[said.Server]
+		inOrder := len(said.Open) < 2 || said.Open[0].Peer <= said.Open[1].Peer
+		if m.format < 2 || !ok || s.run != said.Run || !inOrder {
+			all = false
+			continue
+		}
+		s.sessions = fmt.Sprint("told", said.Open)
+		m.members[said.Server] = s
 	}
 	return all
 }

@@ -143,6 +143,8 @@ func newCommand(k Kind) Command {
 		return &Revoke{}
 	case KindEndRevocation:
 		return &EndRevocation{}
+	case KindReportSessions:
+		return &ReportSessions{}
 	case KindRegisterHost:
 		return &RegisterHost{}
 	case KindReportHosts:

@@ -39,7 +39,7 @@ func (m *model) facts() facts {
 	f := facts{}
 	f.add("group", m.group, m.now.Epoch, m.format, m.settings, m.quarantine, m.checkpoint)
 	for id, s := range m.members {
-		f.add("member", id, s.format, s.run, s.announced, s.withdrawn, s.excused)
+		f.add("member", id, s.format, s.run, s.announced, s.withdrawn, s.excused, s.sessions)
 	}
 	for name, ranges := range m.pools {
 		f.add("pool", name, ranges)
@@ -157,7 +157,11 @@ func factsOf(v *fsm.View) facts {
 	g := v.Group()
 	f.add("group", g.ID, g.Epoch, g.Format, g.Settings, g.Quarantine, g.Checkpoint)
 	for _, r := range fsm.List[*fsm.Member](v, fsm.TableMembers) {
-		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn, r.Excused)
+		sessions := ""
+		if r.Sessions.Told {
+			sessions = fmt.Sprint("told", r.Sessions.Open)
+		}
+		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn, r.Excused, sessions)
 	}
 	for _, r := range fsm.List[*fsm.Pool](v, fsm.TablePools) {
 		f.add("pool", r.Name, r.Ranges)

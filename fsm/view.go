@@ -127,24 +127,72 @@ func Announceable(prefix netip.Prefix, h NextHop, node *Node, settings Settings)
 	return !slices.Contains(node.Failed, prefix)
 }
 
-// HopState derives where a hop of a prefix stands from the marks of its node and of the members.
+// HopState derives where a hop of a prefix stands from the marks of its node and of the speakers, and from who hears these. What nobody is
+// sent is not announced, however much of it is written: it is acknowledged, see Unreached.
 func (v *View) HopState(r *Route, h NextHop) HopState {
 	if h.Withdrawing {
 		return HopWithdrawing
 	}
-	since, ok := v.AnnounceableSince(r, h)
-	node, known := Get[*Node](v, TableNodes, string(h.Node()))
-	switch {
-	case !ok:
+	if _, ok := v.AnnounceableSince(r, h); !ok {
 		return HopWanted
-	case v.NodesAnnounce():
-		if known && node.Speaking.Speaks && !node.Speaking.Announced.Before(since) {
-			return HopAnnounced
-		}
-	case slices.ContainsFunc(v.Speakers(), func(m *Member) bool { return !m.Announced.Before(since) }):
+	}
+	if _, heard := v.written(r, h); heard {
 		return HopAnnounced
 	}
 	return HopAcknowledged
+}
+
+// Unreached tells of a hop that speakers have put on all their sessions, and that is announced to nobody all the same: the peers that it is
+// to be sent to, none of which has a session that takes it, are its Audience.
+func (v *View) Unreached(r *Route, h NextHop) bool {
+	written, heard := v.written(r, h)
+	return written && !heard
+}
+
+// written tells whether any speaker has put a hop on all its sessions, and whether anybody hears one that has.
+func (v *View) written(r *Route, h NextHop) (written, heard bool) {
+	since, ok := v.AnnounceableSince(r, h)
+	if !ok {
+		return false, false
+	}
+	a := r.Prefix.Addr()
+	var members, nodes []*Peer // that are to be sent it
+	looked := false
+	look := func() {
+		if !looked {
+			members, nodes = byWhoPeers(v.Audience(a, h.Node()))
+			written, looked = true, true
+		}
+	}
+	if n, known := Get[*Node](v, TableNodes, string(h.Node())); known && n.Speaking.Speaks && !n.Speaking.Announced.Before(since) {
+		if look(); len(nodes) > 0 {
+			return true, true
+		}
+	}
+	if v.NodesAnnounce() {
+		return written, false
+	}
+	for _, m := range v.Speakers() {
+		if m.Announced.Before(since) {
+			continue
+		}
+		if look(); m.Sessions.reaches(members, a) {
+			return true, true
+		}
+	}
+	return written, false
+}
+
+// byWhoPeers takes peers of members and those of nodes apart.
+func byWhoPeers(peers []*Peer) (members, nodes []*Peer) {
+	for _, p := range peers {
+		if p.Nodes.Speak {
+			nodes = append(nodes, p)
+		} else {
+			members = append(members, p)
+		}
+	}
+	return members, nodes
 }
 
 // NodesAnnounce tells whether only nodes have peers: what members then have on the wire reaches nobody.
@@ -153,15 +201,16 @@ func (v *View) NodesAnnounce() bool {
 	return len(peers) > 0 && !slices.ContainsFunc(peers, func(p *Peer) bool { return !p.Nodes.Speak })
 }
 
-// Announcers lists the members that have a hop on the wire of their sessions, in order of their servers. There are some
+// Announcers lists the members that have a hop on the wire of a session whose peer is to be sent it, in order of their servers. There are some
 // just where HopState says HopAnnounced, unless only nodes have peers: nobody else announces then.
 func (v *View) Announcers(r *Route, h NextHop) (out []*Member) {
 	since, ok := v.AnnounceableSince(r, h)
 	if !ok || v.NodesAnnounce() {
 		return nil
 	}
+	audience, _ := byWhoPeers(v.Audience(r.Prefix.Addr(), h.Node()))
 	for _, m := range v.Speakers() {
-		if !m.Announced.Before(since) {
+		if !m.Announced.Before(since) && m.Sessions.reaches(audience, r.Prefix.Addr()) {
 			out = append(out, m)
 		}
 	}

@@ -97,13 +97,15 @@ type WhyNode struct {
 	Wanted  bool   `json:"wanted"` // as a next hop, by what is planned from now; the record may not be there yet
 	// Reason is why it is wanted, or is not.
 	Reason
-	Failed   bool      `json:"failed"`   // it could not carry the address out
-	NoAgent  bool      `json:"noAgent"`  // no agent of it was ever heard of
-	Members  []string  `json:"members"`  // that announce it
-	WaitsFor []string  `json:"waitsFor"` // on whom the next state hangs
-	Speaker  bool      `json:"speaker"`  // it hangs on the node's own speaker, too
-	Since    *Revision `json:"since"`    // of the state, or of what is in the node's way; null: not recorded
-	Time     string    `json:"time"`     // of since, RFC 3339; empty: not kept
+	Failed   bool     `json:"failed"`   // it could not carry the address out
+	NoAgent  bool     `json:"noAgent"`  // no agent of it was ever heard of
+	Members  []string `json:"members"`  // that announce it
+	WaitsFor []string `json:"waitsFor"` // on whom the next state hangs
+	Speaker  bool     `json:"speaker"`  // it hangs on the node's own speaker, too
+	// Unreached is why it is announced to nobody though speakers have it on all their sessions; empty: it is not so.
+	Unreached string    `json:"unreached,omitempty"`
+	Since     *Revision `json:"since"` // of the state, or of what is in the node's way; null: not recorded
+	Time      string    `json:"time"`  // of since, RFC 3339; empty: not kept
 }
 
 // States of a node that is no next hop in the record.

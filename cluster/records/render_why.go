@@ -205,6 +205,7 @@ func (w *whyRenderer) progress(d *records.WhyNode, route *fsm.Route, h fsm.NextH
 	case state == fsm.HopAcknowledged && d.Wanted && w.view.NodesAnnounce():
 		d.Speaker = true
 	case state == fsm.HopAcknowledged && d.Wanted:
+		d.Unreached = w.view.WhyUnreached(route, h)
 		for _, m := range w.members {
 			d.WaitsFor = append(d.WaitsFor, m.Name)
 		}
@@ -267,6 +268,11 @@ func pendingOf(a *records.WhyAddress) []records.WhyPending {
 			wait(n, "node", "has not acknowledged %[1]s: no agent of it was ever heard of; start `fairlead agent` there")
 		case n.State == string(fsm.HopWanted):
 			wait(n, "node", "has not acknowledged %[1]s yet; look at its agent")
+		case n.State == string(fsm.HopAcknowledged) && n.Unreached != "":
+			pending := records.WhyPending{On: "operator", What: a.Address + " is announced to no BGP peer: " + n.Unreached}
+			if !slices.Contains(out, pending) {
+				out = append(out, pending)
+			}
 		case n.State == string(fsm.HopAcknowledged) && len(a.Peers) > 0:
 			wait(n, "member", "has not announced %s via %s yet")
 			if n.Speaker {
@@ -367,6 +373,8 @@ func summary(d *records.WhyService) string {
 		switch {
 		case a.Announced > 0:
 			parts = append(parts, fmt.Sprintf("%s is announced via %d of %d nodes", a.Address, a.Announced, len(a.Nodes)))
+		case len(a.Peers) > 0 && unreached(a) != "":
+			parts = append(parts, a.Address+" is announced to no BGP peer: "+unreached(a))
 		case len(a.Peers) == 0 && acknowledged(a) > 0:
 			parts = append(parts, fmt.Sprintf("%s is set up on %d of %d nodes, and the group has no BGP peer to announce it to", a.Address, acknowledged(a), len(a.Nodes)))
 		case a.Releasing:
@@ -378,6 +386,16 @@ func summary(d *records.WhyService) string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// unreached says why an address is announced to nobody that speakers have on their sessions, empty where that is not so.
+func unreached(a *records.WhyAddress) string {
+	for i := range a.Nodes {
+		if a.Nodes[i].Unreached != "" {
+			return a.Nodes[i].Unreached
+		}
+	}
+	return ""
 }
 
 // acknowledged counts the nodes that could be announced.

@@ -465,3 +465,24 @@ func (p plans) AskedOutside(context.Context) (leader.OutsideInput, string) {
 func (p plans) NextCalls(context.Context, []fsm.Subject) (map[fsm.Subject]leader.NextCall, bool) {
 	return p.next, !p.lost
 }
+
+// An address that all members have on their sessions, and that no peer is sent, is not announced: what is shown agrees, and the peer is named.
+func TestWhySaysThatNobodyIsSentAnAddress(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	g.Apply(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1b2", Run: "r1"}}})
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	want := "no session that takes IPv4 is open with whom it is to be sent to: BGPPeer tor (198.51.100.254); "
+	d := why(t, s, "shop/web").Services[0]
+	if a := d.Addresses[0]; !strings.Contains(d.Summary, "192.0.2.10 is announced to no BGP peer: "+want) || a.Announced > 0 || len(a.Nodes[0].Members) > 0 ||
+		!strings.HasPrefix(a.Nodes[0].Unreached, want) {
+		t.Errorf("told %q, of the address %+v", d.Summary, a)
+	}
+	if !slices.ContainsFunc(d.Pending, func(p apirecords.WhyPending) bool { return p.On == "operator" && strings.Contains(p.What, want) }) {
+		t.Errorf("nobody is waited for: %+v", d.Pending)
+	}
+	g.Apply(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1b2", Run: "r1", Open: []fsm.Reach{{Peer: "tor", IPv4: true}}}}})
+	if d := why(t, s, "shop/web").Services[0]; !strings.Contains(d.Summary, "192.0.2.10 is announced via 1 of 2 nodes") {
+		t.Errorf("told %q with a session", d.Summary)
+	}
+}

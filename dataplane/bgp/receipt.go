@@ -14,7 +14,9 @@ type Link struct {
 	// Session is the number of the open session; no other one ever has it. Zero says that none is open, and that the peer
 	// may still keep what an earlier one told it.
 	Session uint64
-	Written bool // all that was applied has been written to the session
+	// IPv4 and IPv6 tell of which families the session takes paths, as both ends agreed.
+	IPv4, IPv6 bool
+	Written    bool // all that was applied has been written to the session
 	// Residue says that the peer may hold more than the session tells it of: what it kept of an earlier one.
 	Residue bool
 	// Sent is how much has been written to the session, and Arrived how much of that the other end is known to have, in

@@ -26,6 +26,7 @@ const (
 	ReasonNoNextHop         = "NoNextHop"         // no node can carry the address now
 	ReasonNodesFailed       = "NodesFailed"       // no node could carry it out
 	ReasonWaitingForNodes   = "WaitingForNodes"   // no node acknowledged its rules yet
+	ReasonNoSession         = "NoSession"         // announced to nobody: no peer that is to be sent it has a session that takes it
 	ReasonWaitingForMembers = "WaitingForMembers" // no member announced it yet
 	ReasonSilentNodes       = "SilentNodes"       // announced, but its nodes do not answer and there are no others
 )
@@ -117,7 +118,8 @@ func (f *facts) allocated(why Explanations) verdict {
 }
 
 // announcedBy says whether each address is announced. One that was keeps being so for as long as members may announce
-// it: their own word on it is lost for a moment when all of them restart, the paths are not.
+// it: their own word on it is lost for a moment when all of them restart, the paths are not. A session that is away for a moment still
+// counts (see cmd/internal/member), so that one for which no peer has a session is not.
 func (f *facts) announcedBy(why Explanations, before *metav1.Condition) verdict {
 	switch {
 	case f.service.Deleting:
@@ -165,6 +167,8 @@ func (f *fact) reason() string {
 		return ReasonNodesFailed
 	case waitingForNodes:
 		return ReasonWaitingForNodes
+	case unreached:
+		return ReasonNoSession
 	}
 	return ReasonWaitingForMembers
 }
@@ -181,6 +185,9 @@ func (f *fact) why(planned string) string {
 		return "could not be set up on " + listWays(f.ways(every)) + "; the agent's log there says why"
 	case waitingForNodes:
 		return "waits until its rules are acknowledged by " + listWays(f.ways(every))
+	case unreached:
+		i := slices.IndexFunc(f.hops, func(h hop) bool { return h.unreached != "" })
+		return f.hops[i].unreached
 	}
 	return "no member has announced it yet"
 }

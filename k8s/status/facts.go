@@ -25,6 +25,8 @@ type hop struct {
 	state  fsm.HopState
 	since  fsm.Revision
 	failed bool // the node could not carry the address out
+	// unreached says why it is announced to nobody though all speakers have it on their sessions; empty where that is not so.
+	unreached string
 }
 
 // fact is one address that a Service owns.
@@ -55,6 +57,7 @@ const (
 	noNextHop stage = iota
 	failedNodes
 	waitingForNodes
+	unreached
 	waitingForMembers
 	announced
 )
@@ -66,6 +69,8 @@ func (f *fact) stage() stage {
 		switch {
 		case h.state == fsm.HopAnnounced:
 			return announced
+		case h.unreached != "":
+			out = max(out, unreached)
 		case h.state == fsm.HopAcknowledged:
 			out = waitingForMembers
 		case h.failed:
@@ -79,7 +84,9 @@ func (f *fact) stage() stage {
 
 // routed lists the ways that members announce, or are about to.
 func (f *fact) routed() []way {
-	return f.ways(func(h hop) bool { return h.state == fsm.HopAnnounced || h.state == fsm.HopAcknowledged })
+	return f.ways(func(h hop) bool {
+		return h.state == fsm.HopAnnounced || h.state == fsm.HopAcknowledged && h.unreached == ""
+	})
 }
 
 // ways are those of some hops.
@@ -112,12 +119,13 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 	}
 	f := &facts{service: s, quarantined: v.Group().Quarantine != fsm.Revision{}}
 	silent := len(fsm.List[*fsm.Peer](v, fsm.TablePeers)) == 0
+	onSegments := segments(v)
 	for _, a := range v.Addresses(id) {
 		if a.Releasing {
 			continue
 		}
 		one := fact{
-			address: a.Address, pool: a.Pool(), since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent),
+			address: a.Address, pool: a.Pool(), since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent, onSegments[a.Pool()]),
 		}
 		for _, front := range s.Frontends {
 			if !slices.Contains(a.Ports(), front.Port) {
@@ -130,9 +138,21 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 	return f
 }
 
+// segments are the pools whose addresses nodes answer for at layer 2.
+func segments(v *fsm.View) map[fsm.PoolName]bool {
+	out := map[fsm.PoolName]bool{}
+	for _, ad := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
+		for _, pool := range ad.Pools {
+			out[pool] = true
+		}
+	}
+	return out
+}
+
 // hopsOf reads the hops of an address. In a silent group, which has no peer to announce anything to, what nodes have
-// acknowledged is all that can be had: others bring the traffic there.
-func hopsOf(v *fsm.View, a netip.Addr, silent bool) []hop {
+// acknowledged is all that can be had: others bring the traffic there. So it is of an address that nodes answer for at layer 2 where no
+// peer hears of it.
+func hopsOf(v *fsm.View, a netip.Addr, silent, onSegments bool) []hop {
 	prefix := fsm.HostPrefix(a)
 	r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String())
 	if !ok {
@@ -144,8 +164,11 @@ func hopsOf(v *fsm.View, a netip.Addr, silent bool) []hop {
 			continue
 		}
 		h := hop{way: way{n.Node(), n.Address()}, since: n.Since, state: v.HopState(r, n)}
-		if silent && h.state == fsm.HopAcknowledged {
-			h.state = fsm.HopAnnounced
+		if h.state == fsm.HopAcknowledged {
+			h.unreached = v.WhyUnreached(r, n)
+		}
+		if silent && h.state == fsm.HopAcknowledged || onSegments && h.unreached != "" {
+			h.state, h.unreached = fsm.HopAnnounced, ""
 		}
 		if node, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(n.Node())); ok {
 			h.failed = slices.Contains(node.Failed, prefix)

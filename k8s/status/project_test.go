@@ -391,3 +391,57 @@ func TestWhatWasSaidBeforeDoesNotRewordWhatIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// What members have on all their sessions is announced to nobody where no peer that is to be sent it has a session that takes it: the
+// condition names the peer. A session that goes for good takes the condition back, and not what is shown: the address stays the Service's.
+func TestAnnouncedIsFalseWhileNobodyIsSentTheAddress(t *testing.T) {
+	b, s := newBook(t), newServed("web", corev1.ServiceTypeLoadBalancer, "")
+	expect := func(what, shows, announced string) {
+		t.Helper()
+		if one(b, s, nil, ours, noon); s.shows() != shows || !strings.HasPrefix(s.says(Announced), announced) {
+			t.Fatalf("%s: shows %q, %s", what, s.shows(), s.says(Announced))
+		}
+	}
+	unheard := "False NoSession: 203.0.113.10: no session that takes IPv4 is open with whom it is to be sent to: BGPPeer switch (192.0.2.254); "
+	b.service(t, "default/web")
+	b.sessions(t)
+	b.serve(t, "default/web", "203.0.113.10", "n1")
+	expect("no session", "", unheard)
+	b.sessions(t, fsm.Reach{Peer: "switch", IPv6: true})
+	expect("one of another family", "", unheard)
+	b.sessions(t, fsm.Reach{Peer: "switch", IPv4: true})
+	expect("a session", "203.0.113.10/VIP", "True Announced: 203.0.113.10")
+	b.do(t, &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "ad", Peers: []fsm.PeerName{"tor-a"}}})
+	expect("another peer is named", "203.0.113.10/VIP", "False NoSession: 203.0.113.10: of the BGPPeers that take IPv4 none is to be sent it by BGPAdvertisement ad: ")
+	b.do(t, &fsm.PutPeer{Peer: fsm.Peer{Name: "tor-a", Address: netip.MustParseAddr("192.0.2.253"), ASN: 65001, LocalASN: 65000, IPv4: true}})
+	expect("which has no session", "203.0.113.10/VIP", "False NoSession: 203.0.113.10: no session that takes IPv4 is open with whom it is to be sent to: BGPPeer tor-a (192.0.2.253); ")
+	b.do(t, &fsm.DeleteAdvertisement{Name: "ad"})
+	expect("all are sent it", "203.0.113.10/VIP", "True Announced: 203.0.113.10")
+	b.restart(t)
+	expect("the member restarts", "203.0.113.10/VIP", "True Announced: 203.0.113.10")
+	b.announce(t)
+	b.sessions(t)
+	expect("no session any more", "203.0.113.10/VIP", "False NoSession: ")
+	b.do(t, &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"public"}, EveryNode: true}})
+	expect("nodes answer for it at layer 2", "203.0.113.10/VIP", "True Announced: 203.0.113.10")
+}
+
+// An Event says that nobody is sent an address any more, and another one that somebody is again.
+func TestEventsTellWhenNobodyIsSentTheAddress(t *testing.T) {
+	b := newBook(t)
+	l := &listener{b: b, told: story{uid: "uid-default/web"}}
+	expect := func(want string) {
+		t.Helper()
+		if got := l.hears(); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+			t.Fatalf("told\n%s\nwant\n%s...", got, want)
+		}
+	}
+	b.sessions(t, fsm.Reach{Peer: "switch", IPv4: true})
+	b.service(t, "default/web")
+	b.serve(t, "default/web", "203.0.113.10", "n1")
+	l.hears()
+	b.sessions(t)
+	expect("Warning NotAnnounced: 203.0.113.10: no session that takes IPv4 is open")
+	b.sessions(t, fsm.Reach{Peer: "switch", IPv4: true})
+	expect("Normal Announced: 203.0.113.10 via n1 (192.0.2.1)")
+}

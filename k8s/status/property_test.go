@@ -49,7 +49,7 @@ func (x *scene) record(t *rapid.T) {
 	node := rapid.SampledFrom(drawnNodes).Draw(t, "node")
 	ports := rapid.SliceOfNDistinct(rapid.SampledFrom(drawnPorts), 1, 3, rapid.ID).Draw(t, "ports")
 	switch rapid.SampledFrom([]string{"put", "put", "allocate", "allocate", "route", "route", "acknowledge", "acknowledge",
-		"announce", "announce", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish", "delete"}).Draw(t, "command") {
+		"announce", "announce", "sessions", "advertise", "release", "fail", "boot", "restart", "epoch", "calm", "unpeer", "finish", "delete"}).Draw(t, "command") {
 	case "put":
 		s := fsm.Service{ID: fsm.ServiceID(id), UID: "uid-" + id, Deleting: rapid.IntRange(0, 5).Draw(t, "deleting") == 0}
 		for _, p := range ports {
@@ -88,6 +88,18 @@ func (x *scene) record(t *rapid.T) {
 	case "announce":
 		run := rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run")
 		_ = x.b.try(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: run, Upto: x.b.now()}}})
+	case "sessions":
+		said := fsm.MemberSessions{Server: "m1", Run: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run of sessions")}
+		if rapid.Bool().Draw(t, "with the switch") {
+			said.Open = []fsm.Reach{{Peer: "switch", IPv4: rapid.IntRange(0, 3).Draw(t, "takes IPv4") > 0}}
+		}
+		_ = x.b.try(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{said}})
+	case "advertise":
+		_ = x.b.try(t, rapid.SampledFrom([]fsm.Command{
+			&fsm.DeleteAdvertisement{Name: "ad"},
+			&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "ad", Peers: []fsm.PeerName{"switch"}}},
+			&fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "ad", Peers: []fsm.PeerName{"other"}}},
+		}).Draw(t, "advertisement"))
 	case "restart":
 		_ = x.b.try(t, &fsm.ReportMember{Server: "m1", Name: "m1", Run: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run"), Format: fsm.NewestFormat})
 	case "epoch":

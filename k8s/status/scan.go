@@ -20,14 +20,20 @@ func scan(before, now *fsm.View) (concerned map[fsm.ServiceID]bool, all bool) {
 	fsm.Changes(before, now, fsm.TableAllocations, func(old, new *fsm.Allocation) { c.out[either(old, new).Service] = true })
 	fsm.Changes(before, now, fsm.TableRoutes, func(old, new *fsm.Route) { c.owners(either(old, new).Prefix.Addr()) })
 	fsm.Changes(before, now, fsm.TableNodes, c.node)
-	c.marks(newestMark(before), newestMark(now))
+	then, since := newestMarks(before), newestMarks(now)
+	if !slices.EqualFunc(then, since, func(a, b heard) bool { return a.sessions.Equal(b.sessions) }) {
+		return nil, true
+	}
+	for i := range since {
+		c.marks(then[i].upto, since[i].upto)
+	}
 	return c.out, false
 }
 
 // groupDiffers tells whether something changed that all Services depend on.
 func groupDiffers(a, b *fsm.View) bool {
-	silent := func(v *fsm.View) bool { return len(fsm.List[*fsm.Peer](v, fsm.TablePeers)) == 0 }
-	return a.Group().Quarantine != b.Group().Quarantine || a.Group().Settings != b.Group().Settings || silent(a) != silent(b)
+	return a.Group().Quarantine != b.Group().Quarantine || a.Group().Settings != b.Group().Settings ||
+		fsm.Differ(a, b, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableL2Advertisements)
 }
 
 func either[R comparable](old, new R) R {
@@ -92,11 +98,21 @@ func (c *changes) since(h fsm.NextHop) fsm.Revision {
 	return h.Since
 }
 
-// newestMark is up to where any member announced the record: one is enough for a hop to be announced.
-func newestMark(v *fsm.View) (out fsm.Revision) {
+// heard is up to where any of the members announced the record whose sessions are the same.
+type heard struct {
+	sessions fsm.Sessions
+	upto     fsm.Revision
+}
+
+// newestMarks are the newest of members by their sessions: of those with the same one is enough for a hop to be announced. Mostly all have.
+func newestMarks(v *fsm.View) (out []heard) {
 	for _, m := range v.Speakers() {
-		if out.Before(m.Announced) {
-			out = m.Announced
+		i := slices.IndexFunc(out, func(h heard) bool { return h.sessions.Equal(m.Sessions) })
+		if i < 0 {
+			out, i = append(out, heard{sessions: m.Sessions}), len(out)
+		}
+		if out[i].upto.Before(m.Announced) {
+			out[i].upto = m.Announced
 		}
 	}
 	return out

@@ -201,7 +201,11 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 	}
 	for _, a := range before.addresses {
 		if still := now.of(a.address); a.routed && still.owned && !still.routed {
-			say(true, EventWithdrawn, "%s: %s", a.address, still.why)
+			reason := EventWithdrawn
+			if now.lacking().waiting.reason == ReasonNoSession {
+				reason = EventNotAnnounced
+			}
+			say(true, reason, "%s: %s", a.address, still.why)
 		} else if a.routed && !still.routed {
 			say(false, EventWithdrawn, "%s: the Service gave it up", a.address)
 		}
@@ -225,7 +229,7 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 		}
 	}
 	if v := is.waiting; v != (verdict{}) && v.reason != was.waiting.reason && before.silent() {
-		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed, EventNotAnnounced, "%s", v.message)
+		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed || v.reason == ReasonNoSession, EventNotAnnounced, "%s", v.message)
 	}
 	return out
 }

@@ -99,6 +99,12 @@ func (b *book) announce(t fataler) {
 	b.do(t, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{{Server: "m1", Run: b.run, Upto: b.now()}}})
 }
 
+// sessions has the member say which of its sessions are open.
+func (b *book) sessions(t fataler, open ...fsm.Reach) {
+	t.Helper()
+	b.do(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1", Run: b.run, Open: open}}})
+}
+
 // restart has the member forget what it announced.
 func (b *book) restart(t fataler) {
 	t.Helper()

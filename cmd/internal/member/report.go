@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -22,8 +23,13 @@ type reporter struct {
 	self  fsm.Member
 	log   *slog.Logger
 
+	// links tells how the speaker stands with its peers; nil without a speaker.
+	links func(context.Context) ([]bgp.Link, error)
+
 	mu    sync.Mutex
-	marks marks // the newest
+	marks marks       // the newest
+	open  []fsm.Reach // sessions that count as open, when they were looked at last
+	known bool        // they were, and a record that was never told of them may be
 	news  chan struct{}
 
 	waits waits // of the goroutine that runs it
@@ -68,9 +74,14 @@ const againAfter = 250 * time.Millisecond
 func (r *reporter) run(ctx context.Context) error {
 	tick := time.NewTicker(againAfter)
 	defer tick.Stop()
+	if r.links != nil {
+		watching := make(chan struct{})
+		defer func() { <-watching }()
+		go func() { defer close(watching); r.watch(ctx) }()
+	}
 	for {
-		if c := r.due(r.newest()); c != nil {
-			r.propose(ctx, c)
+		if cs := r.due(r.newest()); len(cs) > 0 {
+			r.propose(ctx, cs...)
 		}
 		select {
 		case <-ctx.Done():
@@ -81,24 +92,34 @@ func (r *reporter) run(ctx context.Context) error {
 	}
 }
 
-// due is what the record lacks, nil for nothing. Before the group has an identity, or while this copy is behind,
-// there is nobody to tell.
-func (r *reporter) due(m marks) fsm.Command {
+// due is what the record lacks. Before the group has an identity, or while this copy is behind, there is nobody to tell. What is on the wire
+// of the sessions is told with which sessions those are, and not before: else the record would have it announced to everybody.
+func (r *reporter) due(m marks) []fsm.Command {
 	if id, _, _ := r.state.Identity(); id == "" || !r.node.Contact().CaughtUp() {
 		return nil
 	}
 	v := r.state.Read()
 	have, ok := fsm.Get[*fsm.Member](v, fsm.TableMembers, string(r.self.Server))
 	if !ok || have.Run != r.self.Run || have.API != r.self.API || have.Raft != r.self.Raft {
-		return &fsm.ReportMember{
+		return []fsm.Command{&fsm.ReportMember{
 			Server: r.self.Server, Name: r.self.Name, Raft: r.self.Raft, API: r.self.API,
 			Format: r.self.Format, Version: r.self.Version, Run: r.self.Run,
+		}}
+	}
+	var due []fsm.Command
+	if r.links != nil && v.Group().Format >= fsm.FormatSessions {
+		open, known := r.sessions()
+		switch told := (fsm.Sessions{Told: true, Open: open}); {
+		case !known:
+			m.announced = fsm.Revision{}
+		case !told.Equal(have.Sessions):
+			due = append(due, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: have.Server, Run: have.Run, Open: open}}})
 		}
 	}
 	if mark := r.waits.markFor(v, have, m); mark.News(have) {
-		return &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}}
+		due = append(due, &fsm.ReportAnnounced{Marks: []fsm.AnnouncedMark{mark}})
 	}
-	return nil
+	return due
 }
 
 // waits tells of which withdrawals the record waits to hear. It is asked several times a second, mostly the same of the same routes, and
@@ -140,14 +161,16 @@ func awaited(v *fsm.View, after, upto fsm.Revision) bool {
 	})
 }
 
-func (r *reporter) propose(ctx context.Context, c fsm.Command) {
+func (r *reporter) propose(ctx context.Context, cs ...fsm.Command) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	out, err := r.node.Propose(ctx, cluster.Urgent, fsm.Proposal{
-		Actor: "member/" + r.self.Name, AtUnixMilli: time.Now().UnixMilli(), Command: c,
-	})
-	if err == nil {
-		err = out[0].Err()
+	var proposals []fsm.Proposal
+	for _, c := range cs {
+		proposals = append(proposals, fsm.Proposal{Actor: "member/" + r.self.Name, AtUnixMilli: time.Now().UnixMilli(), Command: c})
+	}
+	outcomes, err := r.node.Propose(ctx, cluster.Urgent, proposals...)
+	for _, o := range outcomes {
+		err = errors.Join(err, o.Err())
 	}
 	if err != nil {
 		r.log.Debug("report not committed", "err", err)

@@ -113,6 +113,7 @@ func (m *Member) openBGP() (err error) {
 	if m.speaker, err = m.edges.Speaker(m.config.BGP, m.log); err != nil {
 		return err
 	}
+	m.reporter.links = m.speaker.Links
 	store := m.keptState()
 	m.passwords = m.openPasswords(store)
 	m.routes = newRoutes(m.state, m.self.Name, m.config.BGP, secretsOf(m.config.BGP, m.state, m.work.worlds, m.passwords.Of), m.log)

@@ -71,7 +71,11 @@ func (n *session) link(a netip.Addr, p *api.Peer, now time.Time) (bgp.Link, erro
 	if n == nil {
 		return bgp.Link{Peer: a}, nil
 	}
-	l := bgp.Link{Peer: a, Session: n.number, Written: n.written(p, now)}
+	families := negotiated(p).Families
+	l := bgp.Link{
+		Peer: a, Session: n.number, Written: n.written(p, now),
+		IPv4: slices.Contains(families, bgp.IPv4), IPv6: slices.Contains(families, bgp.IPv6),
+	}
 	err := withSocket(n.tuple, func(fd int) (err error) {
 		l.Sent, l.Arrived, err = stream(fd)
 		return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
+	"fairlead.io/fairlead/sim/fabric/message"
 )
 
 // Port is where switches listen.
@@ -182,7 +183,11 @@ func (s *Speaker) Links(context.Context) ([]bgp.Link, error) {
 	for _, a := range s.addresses() {
 		if n := s.peers[a].session; n != nil {
 			open[a] = true
-			out = append(out, bgp.Link{Peer: a, Session: n.number, Written: n.written(), Sent: n.said, Arrived: n.arrived})
+			families := n.families()
+			out = append(out, bgp.Link{
+				Peer: a, Session: n.number, Written: n.written(), Sent: n.said, Arrived: n.arrived,
+				IPv4: slices.Contains(families, message.Family(bgp.IPv4)), IPv6: slices.Contains(families, message.Family(bgp.IPv6)),
+			})
 		}
 	}
 	for _, a := range s.keeping.Peers(time.Now()) {
