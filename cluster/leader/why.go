@@ -248,7 +248,7 @@ func typedFrom(s *fsm.Service, a netip.Addr, otherwise Code) Code {
 	return otherwise
 }
 
-// waitingFor picks what the plan explains about a Service, its addresses and their routes.
+// waitingFor picks what the plan explains about a Service, its addresses and their routes, and about whom these are announced to.
 func (p *planner) waitingFor(s *ServiceReasons) []Explanation {
 	about := map[[2]string]bool{{string(fsm.TableServices), string(s.ID)}: true}
 	for _, a := range s.Addresses {
@@ -264,7 +264,8 @@ func (p *planner) waitingFor(s *ServiceReasons) []Explanation {
 		})
 	}
 	for _, e := range p.out.Waiting {
-		if about[[2]string{e.Kind, e.Name}] && e.Code != WaitsForAggregate {
+		peer := e.Kind == string(fsm.TablePeers) && len(s.Addresses) > 0 // by default each hears of all addresses
+		if (peer || about[[2]string{e.Kind, e.Name}]) && e.Code != WaitsForAggregate {
 			out = append(out, e)
 		}
 	}

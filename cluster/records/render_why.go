@@ -39,9 +39,14 @@ func (w *whyRenderer) service(r *leader.ServiceReasons) records.WhyService {
 		d.Pending = append(d.Pending, records.WhyPending{On: "user", What: r.Pending.Text})
 	}
 	for _, e := range r.Waiting {
-		if e.Kind == string(fsm.TableServices) {
+		switch fsm.Table(e.Kind) {
+		case fsm.TableServices:
 			d.Reasons = append(d.Reasons, reasonOf(leader.Code(e.Code), e.Text))
 			d.Pending = append(d.Pending, waitingOn(e)...)
+		case fsm.TablePeers: // of which no row tells, where it has to wait
+			d.Problems = append(d.Problems, "BGPPeer "+e.Name+": "+e.Text)
+		case fsm.TableAdvertisements:
+			d.Problems = append(d.Problems, "BGPAdvertisement "+e.Name+": "+e.Text)
 		}
 	}
 	for i := range r.Addresses {

@@ -486,3 +486,17 @@ func TestWhySaysThatNobodyIsSentAnAddress(t *testing.T) {
 		t.Errorf("told %q with a session", d.Summary)
 	}
 }
+
+// A BGPPeer that has to wait, since another one has its address, is in no list: what is asked about an address tells of it.
+func TestWhyTellsOfPeersThatWaitForOthers(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	peer := func(name string, port uint16) *world.Peer {
+		return &world.Peer{Meta: world.Meta{ID: world.ID{Name: name}}, Address: addr("198.51.100.254"), Port: port, ASN: 65001, OwnASN: 65000}
+	}
+	w := &world.World{Peers: []*world.Peer{peer("again", 1790), peer("tor", 179)}}
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g, seen: []leader.Admitted{{World: w}}}})
+	if got := why(t, s, "shop/web").Services[0].Problems; len(got) != 1 || !strings.Contains(got[0], "BGPPeer again: peer tor has the address 198.51.100.254 already") {
+		t.Errorf("told %q", got)
+	}
+}
