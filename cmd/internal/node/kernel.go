@@ -41,6 +41,10 @@ func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Re
 		k.add("steer", s)
 		k.found, k.closes = s.Found, append(k.closes, s.Close)
 	}
+	if c.Steer && c.NAT == config.NATKubeProxy {
+		log.Info("kube-proxy translates service addresses here: while a node dies, it sends connections there until Kubernetes takes the node's endpoints away",
+			"remedy", "nat: nftables in agent.yaml leaves them out once the group takes the node for down; see docs/nat.md")
+	}
 	if c.NAT == config.NATNftables {
 		n, err := e.NAT(c, log, metrics)
 		if err != nil {
