@@ -76,6 +76,7 @@ type Source struct {
 	Cluster  string            `json:"cluster"`  // UID of kube-system; empty where the source has none
 	Versions map[string]uint64 `json:"versions"` // newest resourceVersion acted on, by kind
 	Rewind   bool              `json:"rewind"`   // an operator accepts the next view, however old
+	RanBack  string            `json:"ranBack"`  // why nothing of it is acted on until an operator does; empty where it has not run back
 }
 
 // Group is the identity and the committed settings of the controller group; its name is group.

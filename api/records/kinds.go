@@ -83,7 +83,7 @@ func Kinds() []Kind {
 		{"members", []string{"member"}, []Column{
 			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
 		}},
-		{"sources", []string{"source"}, []Column{{"NAME", "name"}, {"CLUSTER", "cluster"}, {"REWIND", "rewind"}}},
+		{"sources", []string{"source"}, []Column{{"NAME", "name"}, {"CLUSTER", "cluster"}, {"REWIND", "rewind"}, {"RAN-BACK", "ranBack"}}},
 		{"group", []string{"groups"}, []Column{
 			{"NAME", "name"}, {"ID", "id"}, {"EPOCH", "epoch"}, {"FORMAT", "format"}, {"QUARANTINE", "quarantine"},
 		}},

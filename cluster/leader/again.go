@@ -53,7 +53,7 @@ func sameView(a, b *world.World) bool {
 
 // calm tells whether a verdict takes nothing away, waits for nothing and asks for nothing: all that the record holds is there.
 func (v *Verdict) calm() bool {
-	return v.Act && len(v.Gone)+len(v.Waiting)+len(v.AddOnly)+len(v.Hold)+len(v.Lift)+len(v.Relist) == 0 && v.Rewind == nil && v.Again == 0
+	return v.Act && len(v.Gone)+len(v.Waiting)+len(v.AddOnly)+len(v.Hold)+len(v.Lift)+len(v.Relist) == 0 && !v.Older && v.Again == 0
 }
 
 // calm tells whether the guard, whose newest verdict this is, says the same of the same view and record at any later time, and remembers the

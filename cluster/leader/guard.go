@@ -22,7 +22,8 @@ type Limits struct {
 	Together time.Duration
 	// Few is how many absences are never a mass change. Default 10.
 	Few int
-	// Rewind is how long older lists must keep coming before they are a rewind. Default 1 min.
+	// Rewind is how long older lists must keep coming before they are a rewind. Default 40 s: people are told within a minute, and lists
+	// that tell nothing new come 8 s apart.
 	Rewind time.Duration
 	// AcceptRewinds is an operator's standing word that a rewind is the truth.
 	AcceptRewinds bool
@@ -41,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.MaxAge, 2*time.Minute)
 	set(&l.Window, 10*time.Minute)
 	set(&l.Together, 5*time.Second)
-	set(&l.Rewind, time.Minute)
+	set(&l.Rewind, 40*time.Second)
 	for _, n := range []struct {
 		value     *int
 		otherwise int
@@ -61,8 +62,10 @@ type Known struct {
 	Versions map[world.Kind]uint64
 	// RewindAccepted says that an operator takes an older view for the truth.
 	RewindAccepted bool
-	Objects        []KnownObject
-	Holds          []KnownHold
+	// Rewound is why nothing of the source is acted on until an operator accepts that it ran back; empty if there is no such hold.
+	Rewound string
+	Objects []KnownObject
+	Holds   []KnownHold
 	// Homes are the namespaces of objects that are in Objects by their names alone, as far as the record knows them.
 	Homes map[objectName]string
 }
@@ -108,7 +111,9 @@ type Verdict struct {
 	Relist []world.Kind
 	// Anew says that this guard lost what earlier lists had told it: one that tells the source nothing new tells it something.
 	Anew bool
-	// Rewind is set while the view keeps being older than what was acted on.
+	// Older says that the view is older than what was acted on or seen before, or that nobody has accepted a rewind; Rewind is set once
+	// that was so for too long for a server that lags.
+	Older  bool
 	Rewind *Rewind
 	// Again is when to judge again though nothing may have changed; zero if only a change matters.
 	Again time.Duration
@@ -150,15 +155,6 @@ type KindVersion struct {
 	Version uint64
 }
 
-// Rewind is a cluster whose versions ran back, as after a restore of its etcd.
-type Rewind struct {
-	// Older are the kinds and the versions that the view has of them; Acted those that were acted on.
-	Older []KindVersion
-	Acted []KindVersion
-	// Accept says that a standing word of the operator accepts it.
-	Accept bool
-}
-
 // MayRemove tells whether the absence of a recorded object from the view may be acted on. For world.KindEndpointSlice
 // the id is that of the Service, and the answer is about those of its endpoints that the view does not list.
 func (v *Verdict) MayRemove(kind world.Kind, id world.ID) bool {
@@ -185,6 +181,7 @@ type Guard struct {
 	slices    sliceMemory
 	rewind    rewindWatch
 	forgot    bool // what absences had been confirmed, since the last view that passed
+	heard     bool // the record was heard of
 	accepted  bool // the record said last that a rewind is accepted
 	// acted is what the record said last that was acted on.
 	acted    map[world.Kind]uint64
@@ -203,16 +200,18 @@ func (g *Guard) Judge(now time.Duration, w *world.World, known *Known) Verdict {
 	v := Verdict{Complete: g.complete, AddOnly: map[world.ID]string{}, gone: map[objectName]bool{}, ended: map[KnownObject]bool{}}
 	if v.Why = noView(w, known); v.Why != "" {
 		g.forgetAbsences()
-		g.rewind = rewindWatch{}
+		g.rewind.caughtUp()
 		return v
 	}
-	if older := olderKinds(w, known); len(older) > 0 {
+	accepted := g.heed(w, known)
+	if g.runsBack(now, w, known, &v) {
 		g.forgetAbsences()
-		g.judgeOlder(now, w, known, older, &v)
 		return v
 	}
-	g.rewind = rewindWatch{}
-	g.relistAccepted(w, known, &v)
+	g.See(w, known.Cluster)
+	if accepted {
+		v.Relist = allKinds(w)
+	}
 	if kind, ok := unlisted(w); ok {
 		v.Why = fmt.Sprintf("%s objects have not been listed yet", kind)
 		return v

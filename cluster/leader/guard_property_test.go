@@ -28,13 +28,43 @@ type moment struct {
 	present, deleting       map[string]bool
 	unusable                map[string]bool
 	watched, scanned        map[string]bool // by name: seen to go
-	actedBefore             uint64          // newest version acted on when it was judged
+	older                   bool            // than what was seen or acted on, or after a rewind that nobody accepted
 	known, released         map[string]bool
 }
 
 // isView says whether S12 lets anything of the moment count.
 func (m *moment) isView() bool {
-	return m.cluster == "c1" && m.listed && m.version >= m.actedBefore && (!m.whole || m.hasDefault && m.nodes > 0)
+	return m.cluster == "c1" && m.listed && !m.older && (!m.whole || m.hasDefault && m.nodes > 0)
+}
+
+// reach is what the checker knows of versions that ran back: the newest that was seen, since when views are older, and that they were so
+// for longer than 40 s by complete lists.
+type reach struct {
+	newest uint64
+	since  time.Duration // -1 while they are not
+	told   bool
+}
+
+// see takes in a moment, and says whether it may not count.
+func (v *reach) see(m *moment, accepted bool) (older bool) {
+	if m.cluster != "c1" || m.listed && m.whole && !(m.hasDefault && m.nodes > 0) {
+		v.since = -1
+		return false // no view anyway
+	}
+	if accepted {
+		*v = reach{since: -1}
+		return false
+	}
+	switch {
+	case m.version < v.newest:
+		if v.since < 0 {
+			v.since = m.now
+		}
+		v.told = v.told || m.complete && m.now-m.listAge-v.since > 40*time.Second
+	case !v.told:
+		v.since, v.newest = -1, m.version
+	}
+	return v.since >= 0 || v.told
 }
 
 // lacks says whether the moment's list is evidence that an object is absent.
@@ -110,7 +140,7 @@ func confirmed(history []*moment, name string) bool {
 	for i := len(history) - 2; i >= 0; i-- {
 		m := history[i]
 		switch {
-		case !m.listed && m.cluster == "c1" && m.version >= m.actedBefore:
+		case !m.listed && m.cluster == "c1" && !m.older:
 			continue // nothing was read: that neither shows nor confirms anything
 		case !m.isView() || m.present[name] || m.unusable[name] || !m.known[name]:
 			return false
@@ -180,6 +210,7 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 		var history []*moment
 		byAbsence, byScan, bySight := map[string]time.Duration{}, map[string]time.Duration{}, map[string]time.Duration{}
 		now, lists, version := time.Duration(0), uint64(1), uint64(100)
+		seen, accepted := reach{since: -1}, false
 		var last *moment
 		for range rapid.IntRange(1, 25).Draw(t, "views") {
 			now += rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, time.Second, 3 * time.Second, 6 * time.Minute}).Draw(t, "later")
@@ -188,13 +219,14 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 			}
 			version += rapid.Uint64Range(0, 2).Draw(t, "newer")
 			m := drawMoment(t, all, last, now, lists, version)
-			m.actedBefore = acted
+			accepted = accepted || seen.told && rapid.Bool().Draw(t, "rewind accepted")
+			m.older = seen.see(m, accepted)
 			last = m
 			if len(holds) > 0 && rapid.IntRange(0, 4).Draw(t, "operator") == 4 {
 				holds[rapid.IntRange(0, len(holds)-1).Draw(t, "hold")].Released = true
 			}
 			m.known, m.released = clone(record), map[string]bool{}
-			known := Known{Cluster: "c1", Versions: map[world.Kind]uint64{world.KindService: acted}, Holds: holds}
+			known := Known{Cluster: "c1", Versions: map[world.Kind]uint64{world.KindService: acted}, Holds: holds, RewindAccepted: accepted}
 			for _, name := range all {
 				if record[name] {
 					known.Objects = append(known.Objects, KnownObject{world.KindService, serviceID(name), "u-" + name})
@@ -249,7 +281,7 @@ func TestPropertyNothingIsRemovedWithoutEvidence(t *testing.T) {
 				t.Fatalf("acted on: %t, a view: %t (%s)", v.Act, m.isView(), v.Why)
 			}
 			if v.Act {
-				acted = max(acted, m.version)
+				acted, accepted, seen.newest = m.version, false, m.version
 				for name := range m.present {
 					if !m.deleting[name] {
 						record[name] = true

@@ -34,6 +34,9 @@ func knownOf(record *fsm.View, source string, part Part, objects []KnownObject) 
 			known.Versions[world.Kind(k.Kind)] = k.Version
 		}
 	}
+	if h := RewindOf(record, source); h != nil && !h.Released {
+		known.Rewound = h.Why
+	}
 	for _, h := range fsm.List[*fsm.Hold](record, fsm.TableHolds) {
 		if part.holds(h.ID) {
 			known.Holds = append(known.Holds, KnownHold{ID: string(h.ID), Kind: world.Kind(h.Of), Subjects: h.Subjects, Released: h.Released})

@@ -153,11 +153,15 @@ func scriptedWorld(t *testing.T, d *datadriven.TestData) world.World {
 	d.MaybeScanArgs(t, "age", &ageText)
 	d.MaybeScanArgs(t, "incomplete", &incomplete)
 	d.MaybeScanArgs(t, "behind", &behind)
+	current := names(d, "current")
 	age, _ := time.ParseDuration(ageText)
 	for _, k := range PartServices.kinds() {
 		v := world.KindView{Kind: k, Listed: true, Complete: incomplete != string(k), Lists: list, Version: version, Age: age, ListAge: age, ListedAge: age}
 		if behind == string(k) {
 			v.Version--
+		}
+		if slices.Contains(current, string(k)) {
+			v.Version, v.ListAge = v.Version+1000, v.ListAge+1000*time.Second
 		}
 		w.Kinds = append(w.Kinds, v)
 	}
@@ -247,7 +251,7 @@ func describe(v *Verdict) string {
 		fmt.Fprintf(&b, "not acted on: %s\n", v.Why)
 	}
 	if v.Rewind != nil {
-		fmt.Fprintf(&b, "rewind: %v after %v\n", v.Rewind.Older[0], v.Rewind.Acted[0])
+		fmt.Fprintf(&b, "rewind: %v after %v\n", v.Rewind.Older[0], v.Rewind.Seen[0])
 	}
 	var lines []string
 	for _, g := range v.Gone {

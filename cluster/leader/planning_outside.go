@@ -197,7 +197,7 @@ func (o *outsidePlanning) changed(worlds []world.World, verdicts []Verdict, reco
 
 // likeVerdict tells whether two verdicts of one guard allow the same.
 func likeVerdict(a, b Verdict) bool {
-	return a.Act == b.Act && a.Complete == b.Complete && slices.Equal(a.Gone, b.Gone) && len(a.Hold) == len(b.Hold) && slices.Equal(a.Lift, b.Lift)
+	return a.Act == b.Act && a.Complete == b.Complete && slices.Equal(a.Gone, b.Gone) && len(a.Hold) == len(b.Hold) && slices.Equal(a.Lift, b.Lift) && (a.Rewind == nil) == (b.Rewind == nil)
 }
 
 func sameJudgements(a, b map[string]balancers.Judgement) bool {

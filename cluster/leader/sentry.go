@@ -166,6 +166,9 @@ func (s *sentry) worlds() []world.World {
 		worlds[i] = s.part.View(w)
 		worlds[i].Source = source.Name
 		s.withoutBuried(i, &worlds[i], w.Vouched, record)
+		if seen, ok := fsm.Get[*fsm.SourceView](record, fsm.TableViews, source.Name); ok {
+			s.guards[i].See(&worlds[i], seen.Cluster)
+		}
 	}
 	return worlds
 }
@@ -193,9 +196,9 @@ func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdic
 		for _, id := range verdicts[i].Lift {
 			lifted[id]++
 		}
-		seen, _ := fsm.Get[*fsm.SourceView](record, fsm.TableViews, worlds[i].Source)
-		if r := verdicts[i].Rewind; r != nil && r.Accept && seen != nil && !seen.Rewind {
-			propose("rewinds are accepted by configuration", &fsm.AcceptRewind{Source: worlds[i].Source})
+		reason, commands := s.rewinds(record, worlds[i].Source, &verdicts[i])
+		for _, c := range commands {
+			propose(reason, c)
 		}
 	}
 	for _, id := range sortedKeys(lifted) {
@@ -208,13 +211,19 @@ func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdic
 
 // tellHold tells the log, once in a term, of a hold of the part that waits for an operator.
 func (s *sentry) tellHold(h *fsm.Hold) {
-	if h.Released || s.held[h.ID] || !s.part.holds(h.ID) || !slices.Contains(s.part.kinds(), world.Kind(h.Of)) {
+	source := h.Of == ofSource
+	if h.Released || s.held[h.ID] || !s.part.holds(h.ID) || !source && !slices.Contains(s.part.kinds(), world.Kind(h.Of)) {
 		return // that of silent nodes is told of by who put it there
 	}
 	if s.held == nil {
 		s.held = map[fsm.HoldID]bool{}
 	}
 	s.held[h.ID] = true
+	if source {
+		s.c.Log.Warn("source ran back", "source", h.Subjects[0], "reason", h.Why,
+			"remedy", "if it was restored from a backup: fairlead accept-rewind "+h.Subjects[0]+" --reason TEXT; if not, look after its API server: what has changed there since does not count")
+		return
+	}
 	s.c.Log.Warn("removals held", "hold", string(h.ID), "kind", h.Of, "objects", len(h.Subjects), "reason", h.Why,
 		"remedy", "if they are meant to go: fairlead holds release "+string(h.ID)+" --reason TEXT; if not, look after the source; the hold ends when they are back")
 }

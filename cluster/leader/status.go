@@ -36,8 +36,8 @@ type SourceStatus struct {
 	Why      string        `json:"why,omitempty"`
 	Complete bool          `json:"complete"`
 	Age      time.Duration `json:"age"`
-	// Rewound says that the cluster ran back, as after a restore of its etcd, and that nobody accepted it yet.
-	Rewound  bool            `json:"rewound"`
+	// Older says that the view is older than what was seen before: it lags, or the cluster ran back.
+	Older    bool            `json:"older"`
 	Problems []world.Problem `json:"problems"`
 }
 
@@ -90,7 +90,7 @@ func (p *planning) report(worlds []world.World, verdicts []Verdict, out *Result)
 		v := &verdicts[i]
 		sources[i] = SourceStatus{
 			Name: p.c.Sources[i].Name, Usable: v.Act, Why: v.Why, Complete: worlds[i].Complete, Age: worlds[i].Age,
-			Rewound: v.Rewind != nil, Problems: worlds[i].Problems,
+			Older: v.Older, Problems: worlds[i].Problems,
 		}
 		p.metrics.judged(sources[i].Name, v)
 	}

@@ -106,7 +106,7 @@ func byName(name string) kind {
 	case "members":
 		return of((*renderer).member, nil).foundBy(serversOf)
 	case "sources":
-		return of((*renderer).source, nil)
+		return of((*renderer).source, nil, fsm.TableHolds)
 	case "group":
 		return of((*renderer).group, func(g *fsm.Group) fsm.Trail { return g.History })
 	}

@@ -5,6 +5,7 @@ package records
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -15,6 +16,7 @@ var (
 	descNodes    = prometheus.NewDesc("fairlead_nodes", "Nodes, by what the group found of them.", []string{"liveness"}, nil)
 	descBehind   = prometheus.NewDesc("fairlead_node_acknowledged_index", "Log index that a node has carried out.", []string{"node"}, nil)
 	descHolds    = prometheus.NewDesc("fairlead_holds", "Mass changes that wait for an operator.", nil, nil)
+	descRanBack  = prometheus.NewDesc("fairlead_source_ran_back", "1 while nothing of a source is acted on until an operator accepts that it ran back.", []string{"source"}, nil)
 	descApplied  = prometheus.NewDesc("fairlead_record_applied_index", "Log index that this member has applied.", nil, nil)
 )
 
@@ -23,7 +25,7 @@ type Collector struct{ Record Record }
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descRows, descServices, descHops, descNodes, descBehind, descHolds, descApplied} {
+	for _, d := range []*prometheus.Desc{descRows, descServices, descHops, descNodes, descBehind, descHolds, descRanBack, descApplied} {
 		to <- d
 	}
 }
@@ -62,6 +64,13 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 		if !h.Released {
 			held++
 		}
+	}
+	for _, source := range fsm.List[*fsm.SourceView](v, fsm.TableViews) {
+		ranBack := 0.0
+		if leader.RewindOf(v, source.Source) != nil {
+			ranBack = 1
+		}
+		gauge(descRanBack, ranBack, source.Source)
 	}
 	counts(descRows, rows)
 	counts(descServices, services)

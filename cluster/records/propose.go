@@ -28,9 +28,11 @@ func (s *Service) Propose(ctx context.Context, req *fairleadv1.ProposeRequest) (
 		}
 	}
 	term := s.o.Leader.LeadingTerm()
-	outcomes, err := s.o.Leader.ProposeLocal(ctx, urgency(req.GetLane()), proposals...)
-	if err != nil {
-		return nil, remote(what, err)
+	outcomes := s.unfounded(proposals)
+	if outcomes == nil {
+		if outcomes, err = s.o.Leader.ProposeLocal(ctx, urgency(req.GetLane()), proposals...); err != nil {
+			return nil, remote(what, err)
+		}
 	}
 	out := &fairleadv1.ProposeResponse{Revision: desired.RevisionMessage(s.o.Record.Read().Revision()), Term: term}
 	for i := range outcomes {

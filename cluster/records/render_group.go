@@ -4,6 +4,7 @@ package records
 
 import (
 	"fairlead.io/fairlead/api/records"
+	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/fsm"
 )
 
@@ -22,6 +23,9 @@ func (r *renderer) member(m *fsm.Member) any {
 
 func (r *renderer) source(s *fsm.SourceView) any {
 	d := records.Source{Name: s.Source, Cluster: s.Cluster, Versions: map[string]uint64{}, Rewind: s.Rewind}
+	if h := leader.RewindOf(r.view, s.Source); h != nil {
+		d.RanBack = h.Why
+	}
 	for _, k := range s.Versions {
 		d.Versions[k.Kind] = k.Version
 	}

@@ -26,13 +26,6 @@ func (s *Service) ReleaseHold(ctx context.Context, req *fairleadv1.ReleaseHoldRe
 	return &fairleadv1.ReleaseHoldResponse{}, err
 }
 
-// AcceptRewind implements fairleadv1connect.RecordServiceHandler.
-func (s *Service) AcceptRewind(ctx context.Context, req *fairleadv1.AcceptRewindRequest) (*fairleadv1.AcceptRewindResponse, error) {
-	err := s.word(ctx, "accept-rewind "+req.GetSource(), "`fairlead get sources` lists the sources", req.GetReason(),
-		&fsm.AcceptRewind{Source: req.GetSource()})
-	return &fairleadv1.AcceptRewindResponse{}, err
-}
-
 // Drain implements fairleadv1connect.RecordServiceHandler.
 func (s *Service) Drain(ctx context.Context, req *fairleadv1.DrainRequest) (*fairleadv1.DrainResponse, error) {
 	of, name := fsm.DrainOf(req.GetOf()), req.GetName()
@@ -86,9 +79,14 @@ func (s *Service) word(ctx context.Context, what, remedy, reason string, c fsm.C
 }
 
 // commit has the group decide on an operator's word, and gives what the record made of it.
-func (s *Service) commit(ctx context.Context, what, reason string, c fsm.Command) (fsm.Outcome, error) {
+//
+// Of several commands, which go into one entry, it is the outcome of the first one.
+func (s *Service) commit(ctx context.Context, what, reason string, commands ...fsm.Command) (fsm.Outcome, error) {
 	caller, _ := admin.CallerFrom(ctx)
-	outcomes, err := s.insist(ctx, fsm.Proposal{Actor: caller.Signature(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c})
+	proposals := each(commands, func(c fsm.Command) fsm.Proposal {
+		return fsm.Proposal{Actor: caller.Signature(), Reason: reason, AtUnixMilli: time.Now().UnixMilli(), Command: c}
+	})
+	outcomes, err := s.insist(ctx, proposals)
 	if err != nil {
 		return fsm.Outcome{}, s.refused(what, err)
 	}
@@ -102,9 +100,9 @@ const (
 )
 
 // insist proposes, again as long as nobody leads who could have taken it in.
-func (s *Service) insist(ctx context.Context, p fsm.Proposal) ([]fsm.Outcome, error) {
+func (s *Service) insist(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error) {
 	for until := time.Now().Add(patience); ; {
-		outcomes, err := s.o.Proposer.Propose(ctx, cluster.Urgent, p)
+		outcomes, err := s.o.Proposer.Propose(ctx, cluster.Urgent, proposals...)
 		if !errors.Is(err, cluster.ErrNotLeader) || time.Now().After(until) {
 			return outcomes, err
 		}

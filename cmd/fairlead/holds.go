@@ -107,8 +107,9 @@ func newAcceptRewind(c *cli, over wordOver) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept-rewind SOURCE",
 		Short: "Take an older view of a source for the truth: its cluster was restored from a backup",
-		Long: "Take an older view of a source for the truth: its cluster was restored from a backup. Until then nothing is\n" +
-			"removed because of it. `fairlead get sources` lists the sources. Removals in it may be held: see `fairlead holds`.",
+		Long: "Take an older view of a source for the truth: its cluster was restored from a backup. Until then nothing of it is\n" +
+			"acted on. `fairlead get sources` tells which sources ran back; of others there is nothing to accept, and the command\n" +
+			"says so. Removals in it may be held: see `fairlead holds`.",
 		Args: arguments(1, 1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {

@@ -44,7 +44,8 @@ func kubernetesKinds() (out []Kind) {
 // patience is how often an operator says a thing.
 const patience = 20
 
-// acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in. A group
+// acceptRewind says that a rewind is no mistake, which the group waits for, again and again until somebody takes it in: as long as nobody
+// has noticed it, there is none to accept. A group
 // that has never acted on a cluster has nothing to accept, and one that nobody leads is given up in the end.
 func (b *Backstage) acceptRewind(tries int, over func()) {
 	b.Group().Operator().AcceptRewind("kubernetes", "restored from a backup", func(err error) {

@@ -35,6 +35,9 @@ type Checks struct {
 	Ready   Check // /readyz
 	// About is a line that /livez and /healthz add, whatever they say; nil for none.
 	About func() string
+	// Notice is a line that /readyz adds, whatever it says: what people should look after, though others may go on counting on this
+	// process. Empty for none; optional.
+	Notice func() string
 }
 
 // Handler serves the Checks and, unless the registry is nil, /metrics.
@@ -43,7 +46,7 @@ func Handler(registry *prometheus.Registry, c Checks) http.Handler {
 	for path, check := range map[string]Check{"GET /livez": c.Alive, "GET /healthz": c.Healthy, "GET /readyz": c.Ready} {
 		about := c.About
 		if path == "GET /readyz" {
-			about = nil
+			about = c.Notice
 		}
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			text, code := "ok", http.StatusOK
@@ -51,7 +54,9 @@ func Handler(registry *prometheus.Registry, c Checks) http.Handler {
 				text, code = err.Error(), http.StatusServiceUnavailable
 			}
 			if about != nil {
-				text += "\n" + about()
+				if line := about(); line != "" {
+					text += "\n" + line
+				}
 			}
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -9,17 +9,31 @@ import (
 	"strings"
 
 	"fairlead.io/fairlead/cluster/enrol"
+	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cmd/internal/health"
 	"fairlead.io/fairlead/k8s/tokenreview"
 )
 
 // pages are those of the health port. Metrics are among them unless they have a port of their own.
 func (m *Member) pages() http.Handler {
-	checks := health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready}
+	checks := health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready, Notice: m.notice}
 	if m.network.ServeMetrics != nil {
 		return health.Handler(nil, checks)
 	}
 	return health.Handler(m.registry, checks)
+}
+
+// notice tells of sources that ran back. Members that do not act on them are ready all the same: what they serve they go on serving, and to
+// count on none of them would take more away.
+func (m *Member) notice() string {
+	if m.state == nil {
+		return ""
+	}
+	var out []string
+	for _, h := range leader.Rewinds(m.state.Read()) {
+		out = append(out, "source "+strings.Join(h.Subjects, ", ")+": "+h.Why)
+	}
+	return strings.Join(out, "\n")
 }
 
 // whose is a health.Review: it asks the API server for the ServiceAccount of a token.

@@ -10,6 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"fairlead.io/fairlead/cluster/agents/grouptest"
+	"fairlead.io/fairlead/cmd/internal/health"
+	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/k8s/tokenreview"
 )
 
@@ -30,6 +33,25 @@ func TestMetricsAreAtOnePort(t *testing.T) {
 				t.Errorf("%d, want %d", answer.Code, c.want)
 			}
 		})
+	}
+}
+
+// /readyz of every member tells of a source that ran back, with what to do. The member is as ready as before.
+func TestReadinessTellsOfSourcesThatRanBack(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	m := &Member{registry: prometheus.NewRegistry(), network: &Network{}, state: g.State}
+	page := func() (code int, text string) {
+		answer := httptest.NewRecorder()
+		health.Handler(nil, health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: health.Alive, Notice: m.notice}).
+			ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		return answer.Code, answer.Body.String()
+	}
+	if code, text := page(); code != http.StatusOK || text != "ok\n" {
+		t.Errorf("without one: %d %q", code, text)
+	}
+	g.Apply(t, &fsm.PutHold{ID: "rewind-kubernetes", Of: "Source", Subjects: []string{"kubernetes"}, Why: "it ran back: fairlead accept-rewind kubernetes"})
+	if code, text := page(); code != http.StatusOK || text != "ok\nsource kubernetes: it ran back: fairlead accept-rewind kubernetes\n" {
+		t.Errorf("with one: %d %q", code, text)
 	}
 }
 
