@@ -55,7 +55,8 @@ type RoutePicture struct {
 	Prefix   string   `json:"prefix"`
 	NextHops []string `json:"nextHops"`
 	// hops tells where each stands, in the same order.
-	hops []fsm.HopState
+	hops   []fsm.HopState
+	nobody []bool // of the hops: there is nobody who is to be sent it and can be
 }
 
 // PolicyPicture is a policy of client-side balancing: what it captures, how many backends that gets, and why it is not carried out as it
@@ -131,7 +132,7 @@ func routesOf(v *fsm.View) []RoutePicture {
 		for _, h := range hops {
 			if !h.Withdrawing {
 				rp.NextHops = append(rp.NextHops, h.Address().String())
-				rp.hops = append(rp.hops, v.HopState(r, h))
+				rp.hops, rp.nobody = append(rp.hops, v.HopState(r, h)), append(rp.nobody, v.Unreached(r, h))
 			}
 		}
 		if len(rp.NextHops) > 0 {
@@ -232,7 +233,7 @@ func (p Picture) agrees() error {
 	}
 	for _, r := range p.Routes {
 		for i, state := range r.hops {
-			if state != fsm.HopAnnounced {
+			if state != fsm.HopAnnounced && !r.nobody[i] {
 				return fmt.Errorf("route %s via %s is %s", r.Prefix, r.NextHops[i], state)
 			}
 		}
