@@ -30,6 +30,14 @@ type kernel struct {
 	probes agent.Probes // nil: nothing is probed
 }
 
+// tellCosts tells of what a choice costs that nobody may have made: kube-proxy is the default.
+func tellCosts(c config.Agent, log *slog.Logger) {
+	if c.Steer && c.NAT == config.NATKubeProxy {
+		log.Info("kube-proxy translates service addresses here: while a node dies, it sends connections there until Kubernetes takes the node's endpoints away",
+			"remedy", "nat: nftables in agent.yaml leaves them out once the group takes the node for down; see docs/nat.md")
+	}
+}
+
 // openKernel makes the parts that the configuration asks for. Nothing is changed before the first Apply.
 func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Registerer) (*kernel, error) {
 	k := &kernel{}
@@ -40,10 +48,6 @@ func openKernel(c config.Agent, e Edges, log *slog.Logger, metrics prometheus.Re
 		}
 		k.add("steer", s)
 		k.found, k.closes = s.Found, append(k.closes, s.Close)
-	}
-	if c.Steer && c.NAT == config.NATKubeProxy {
-		log.Info("kube-proxy translates service addresses here: while a node dies, it sends connections there until Kubernetes takes the node's endpoints away",
-			"remedy", "nat: nftables in agent.yaml leaves them out once the group takes the node for down; see docs/nat.md")
 	}
 	if c.NAT == config.NATNftables {
 		n, err := e.NAT(c, log, metrics)

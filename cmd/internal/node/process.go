@@ -63,6 +63,7 @@ func Open(c config.Agent, e Edges, log *slog.Logger) (*Process, error) {
 			return nil, err
 		}
 	}
+	tellCosts(c, p.log)
 	return p, nil
 }
 
