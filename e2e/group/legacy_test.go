@@ -44,16 +44,17 @@ func configBGP(bird netip.AddrPort) string {
 `, lab.ASN, bird.Addr(), bird.Port())
 }
 
-// A config_bgp.toml that cannot be used is one line with file, line, field and remedy.
+// A config_bgp.toml that cannot be used as a whole is one line with file, line, field and remedy. A neighbour that cannot be used is told of
+// otherwise, since it costs no other one.
 func TestBadOldConfigurationStartsNothing(t *testing.T) {
 	l := lab.New(t, lab.Options{Stopped: true, ConfigBGP: func(bird netip.AddrPort) string {
-		return strings.Replace(configBGP(bird), "peer-as = 65001", `peer-as = "many"`, 1)
+		return strings.Replace(configBGP(bird), fmt.Sprintf("as = %d", lab.ASN), `as = "many"`, 1)
 	}})
 	_, stderr, code := l.CLI("controller", "--config", l.Member("m1").Config)
 	if code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	oneLine(t, stderr, "config_bgp.toml:10", "peer-as")
+	oneLine(t, stderr, "config_bgp.toml:2", "global.config.as")
 	if _, err := os.Stat(filepath.Join(l.Member("m1").DataDir, "identity.json")); err == nil {
 		t.Error("a data folder was made")
 	}
