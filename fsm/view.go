@@ -133,10 +133,11 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 	if h.Withdrawing {
 		return HopWithdrawing
 	}
-	if _, ok := v.AnnounceableSince(r, h); !ok {
+	since, ok := v.AnnounceableSince(r, h)
+	if !ok {
 		return HopWanted
 	}
-	if _, heard := v.written(r, h); heard {
+	if _, heard := v.written(r, h, since); heard {
 		return HopAnnounced
 	}
 	return HopAcknowledged
@@ -145,16 +146,17 @@ func (v *View) HopState(r *Route, h NextHop) HopState {
 // Unreached tells of a hop that speakers have put on all their sessions, and that is announced to nobody all the same: the peers that it is
 // to be sent to, none of which has a session that takes it, are its Audience.
 func (v *View) Unreached(r *Route, h NextHop) bool {
-	written, heard := v.written(r, h)
+	since, ok := v.AnnounceableSince(r, h)
+	if !ok {
+		return false
+	}
+	written, heard := v.written(r, h, since)
 	return written && !heard
 }
 
-// written tells whether any speaker has put a hop on all its sessions, and whether anybody hears one that has.
-func (v *View) written(r *Route, h NextHop) (written, heard bool) {
-	since, ok := v.AnnounceableSince(r, h)
-	if !ok {
-		return false, false
-	}
+// written tells whether any speaker has put a hop, which may be announced since a revision, on all its sessions, and whether anybody hears one
+// that has.
+func (v *View) written(r *Route, h NextHop, since Revision) (written, heard bool) {
 	a := r.Prefix.Addr()
 	var members, nodes []*Peer // that are to be sent it
 	looked := false

@@ -16,11 +16,14 @@ import (
 
 // pages are those of the health port. Metrics are among them unless they have a port of their own.
 func (m *Member) pages() http.Handler {
-	checks := health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready, Notice: m.notice}
 	if m.network.ServeMetrics != nil {
-		return health.Handler(nil, checks)
+		return health.Handler(nil, m.checks())
 	}
-	return health.Handler(m.registry, checks)
+	return health.Handler(m.registry, m.checks())
+}
+
+func (m *Member) checks() health.Checks {
+	return health.Checks{Alive: health.Alive, Healthy: health.Alive, Ready: m.ready, Notice: m.notice}
 }
 
 // notice tells of sources that ran back. Members that do not act on them are ready all the same: what they serve they go on serving, and to
