@@ -25,7 +25,15 @@ import (
 // withSwitch opens a session with a switch that is sent so many paths of a prefix, 0 for all. Who waits for its hold time waits in vain.
 func withSwitch(t *testing.T, most uint8, families ...bgp.Family) (*testswitch.Switch, *Speaker, bgp.Desired) {
 	t.Helper()
-	sw, s := startSwitch(t, 1), dialler(t, 0)
+	s := dialler(t, 0)
+	sw, d := joinSwitch(t, s, most, families...)
+	return sw, s, d
+}
+
+// joinSwitch opens the session of withSwitch for a speaker that the caller may have changed before.
+func joinSwitch(t *testing.T, s *Speaker, most uint8, families ...bgp.Family) (*testswitch.Switch, bgp.Desired) {
+	t.Helper()
+	sw := startSwitch(t, 1)
 	peer := switchPeer(sw)
 	peer.SendMax, peer.HoldTime = most, time.Hour
 	if families != nil {
@@ -34,7 +42,7 @@ func withSwitch(t *testing.T, most uint8, families ...bgp.Family) (*testswitch.S
 	d := bgp.Desired{Peers: []bgp.Peer{peer}}
 	apply(t, s, d)
 	testkit.Until(t, "the session", func() bool { return sw.Peers()[0].Established && s.session(peer.Address) != nil })
-	return sw, s, d
+	return sw, d
 }
 
 // prefixes and paths for tests with many.

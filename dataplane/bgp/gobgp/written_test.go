@@ -243,9 +243,9 @@ func TestWhatGoBGPWritesInsteadIsNotWritten(t *testing.T) {
 	for _, most := range []uint8{0, 1} {
 		t.Run(fmt.Sprintf("send-max-%d", most), func(t *testing.T) {
 			parallel(t)
-			sw, s, d := withSwitch(t, most)
+			s := dialler(t, 0)
 			tell := s.logger.written
-			s.logger.written = func(about attributes) {
+			s.logger.written = func(about attributes) { // before any session: GoBGP's goroutines read it
 				if gone, _ := about["withdrawals"].Any().([]wire.PathNLRI); len(gone) > 0 {
 					hop, err := wire.NewPathAttributeNextHop(addr(hop1))
 					if err != nil {
@@ -256,6 +256,7 @@ func TestWhatGoBGPWritesInsteadIsNotWritten(t *testing.T) {
 				}
 				tell(about)
 			}
+			sw, d := joinSwitch(t, s, most)
 			d.Paths = bgp.NewPaths(path(vip, hop1), path("203.0.113.11/32", hop1))
 			apply(t, s, d)
 			waitRIB(t, sw, merged([]bgp.Desired{d}))
