@@ -93,6 +93,7 @@ const (
 	KindRevoke                Kind = 100
 	KindEndRevocation         Kind = 101
 	KindReportSessions        Kind = 105
+	KindReportAbsences        Kind = 106
 )
 
 // Command is a domain verb with every input spelled out; the proposer fills in all of it, Apply adds nothing.
@@ -124,7 +125,7 @@ func Kinds() []Command {
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
 		&NumberNode{}, &CarryRedirects{}, &JudgeService{},
 		&Revoke{}, &EndRevocation{},
-		&ReportSessions{},
+		&ReportSessions{}, &ReportAbsences{},
 	}
 }
 

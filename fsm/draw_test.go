@@ -277,7 +277,9 @@ func (w *history) drawMember(t *rapid.T) fsm.Command {
 	id := among(t, "server", servers)
 	s := w.model.members[id]
 	name, _, _ := strings.Cut(string(id), "-")
-	switch rapid.IntRange(0, 10).Draw(t, "verb") {
+	switch rapid.IntRange(0, 12).Draw(t, "verb") {
+	case 11, 12:
+		return w.drawAbsences(t)
 	case 0:
 		return &fsm.RemoveMember{Server: id}
 	case 9, 10:
@@ -314,4 +316,26 @@ func (w *history) drawMember(t *rapid.T) fsm.Command {
 		s = w.model.members[id]
 	}
 	return &fsm.ReportAnnounced{Marks: marks}
+}
+
+// drawAbsences draws what leaders counted of members and nodes, mostly of those that are meant.
+func (w *history) drawAbsences(t *rapid.T) fsm.Command {
+	c := &fsm.ReportAbsences{}
+	away := rapid.Custom(func(t *rapid.T) fsm.Absence {
+		return fsm.Absence{
+			For:   time.Duration(rapid.IntRange(-1, 3).Draw(t, "minutes")) * time.Minute,
+			Holds: time.Duration(rapid.IntRange(0, 2).Draw(t, "holds")) * time.Minute,
+		}
+	})
+	for range rapid.IntRange(0, 2).Draw(t, "members") {
+		id := among(t, "server", servers)
+		run := rapid.SampledFrom([]string{w.model.members[id].run, w.model.members[id].run, "r1", "r2"}).Draw(t, "run")
+		c.Members = append(c.Members, fsm.MemberAbsence{Server: id, Run: run, Absence: away.Draw(t, "away")})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "nodes") {
+		id := among(t, "node", nodes)
+		boot := rapid.SampledFrom([]fsm.BootID{w.model.nodes[id].boot, w.model.nodes[id].boot, "b1", ""}).Draw(t, "boot")
+		c.Nodes = append(c.Nodes, fsm.NodeAbsence{Node: id, Boot: boot, Absence: away.Draw(t, "away")})
+	}
+	return c
 }

@@ -78,7 +78,7 @@ func (w *history) entry(t *rapid.T, epoch fsm.Epoch, count int, draw func() fsm.
 	for range count {
 		c := draw()
 		switch c.(type) {
-		case *fsm.Acknowledge, *fsm.ReportAnnounced, *fsm.ReportSessions, *fsm.ReportHosts:
+		case *fsm.Acknowledge, *fsm.ReportAnnounced, *fsm.ReportSessions, *fsm.ReportAbsences, *fsm.ReportHosts:
 			changing = true
 		}
 		proposals = append(proposals, fsm.Proposal{Actor: "test", Reason: "property", AtUnixMilli: int64(w.next), Command: c})

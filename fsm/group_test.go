@@ -11,7 +11,7 @@ import (
 // Whatever another field of a row says is a decision.
 func TestRowsAreAlikeThatDifferInNoDecision(t *testing.T) {
 	differ(t, (*Group).Alike, "Checkpoint", "History")
-	differ(t, (*Member).Alike, "Announced", "Sessions")
+	differ(t, (*Member).Alike, "Announced", "Sessions", "Absence")
 }
 
 // differ sets each field of a row in turn and looks whether it is like an empty one: just those fields may be set that are named.

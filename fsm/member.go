@@ -24,9 +24,11 @@ type Member struct {
 	Excused Revision `pb:"10" json:"excused,omitzero"`
 	// Sessions are those that count as open. They outlive a run: a new one says nothing of them until it knows better. From format 2 on.
 	Sessions Sessions `pb:"11" json:"sessions,omitzero"`
+	// Absence is how long this run of it has been away. From format 2 on.
+	Absence Absence `pb:"12" json:"absence,omitzero"`
 }
 
-// Alike tells whether two states of a member differ in nothing but what it announced, and to whom.
+// Alike tells whether two states of a member differ in nothing but what it announced, to whom, and how long it has been away.
 func (m *Member) Alike(o *Member) bool {
 	return m.Server == o.Server && m.Name == o.Name && m.Raft == o.Raft && m.API == o.API && m.Format == o.Format && m.Version == o.Version &&
 		m.Run == o.Run && m.Withdrawn == o.Withdrawn && m.Excused == o.Excused
@@ -121,6 +123,7 @@ func (c *ReportAnnounced) apply(tx *txn) Outcome {
 		}
 		next := *m
 		next.Announced, next.Withdrawn = newer(m.Announced, mark.Upto), newer(m.Withdrawn, mark.Withdrawn)
+		next.Absence = Absence{}
 		tx.put(&next)
 	}
 	return out

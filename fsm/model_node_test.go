@@ -29,6 +29,7 @@ type mNode struct {
 	announced    rev
 	withdrawn    rev
 	excused      rev // the newest withdrawal that did not wait for it
+	away         fsm.Absence
 }
 
 // applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
@@ -58,7 +59,7 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 			return false, true
 		}
 		if n.boot != c.Boot {
-			n.boot, n.acknowledged, n.failed = c.Boot, rev{}, nil
+			n.boot, n.acknowledged, n.failed, n.away = c.Boot, rev{}, nil, fsm.Absence{}
 		}
 		m.nodes[c.Node] = n
 		return true, true
@@ -79,7 +80,9 @@ func (m *model) applyNode(command fsm.Command) (ok, known bool) {
 		if !exists || c.Liveness > fsm.NodeDown || n.boot != c.Boot {
 			return false, true
 		}
-		n.liveness = c.Liveness
+		if n.liveness = c.Liveness; n.liveness == fsm.NodeUp {
+			n.away = fsm.Absence{}
+		}
 		m.nodes[c.Node] = n
 		return true, true
 	}
@@ -113,7 +116,7 @@ func (m *model) speaker(mark fsm.SpeakerMark) bool {
 	if m.format < 2 || !exists || n.boot == "" || n.boot != mark.Boot || older(m.now, mark.Announced) || older(m.now, mark.Withdrawn) {
 		return false
 	}
-	n.speaks = mark.Speaks
+	n.speaks, n.away = mark.Speaks, fsm.Absence{}
 	if older(n.announced, mark.Announced) {
 		n.announced = mark.Announced
 	}

@@ -81,6 +81,7 @@ type (
 		withdrawn rev
 		excused   rev // the newest withdrawal that did not wait for it
 		sessions  string
+		away      fsm.Absence
 	}
 	mEnrolment struct {
 		node    fsm.NodeID
@@ -186,6 +187,8 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		return m.reportAnnounced(c)
 	case *fsm.ReportSessions:
 		return m.reportSessions(c)
+	case *fsm.ReportAbsences:
+		return m.reportAbsences(c)
 	case *fsm.RemoveMember:
 		return m.removeMember(c.Server)
 	case *fsm.PutHold:
@@ -682,6 +685,7 @@ func (m *model) reportAnnounced(c *fsm.ReportAnnounced) bool {
 		if older(s.withdrawn, mark.Withdrawn) {
 			s.withdrawn = mark.Withdrawn
 		}
+		s.away = fsm.Absence{}
 		m.members[mark.Server] = s
 	}
 	return all
@@ -697,8 +701,38 @@ func (m *model) reportSessions(c *fsm.ReportSessions) bool {
 			all = false
 			continue
 		}
-		s.sessions = fmt.Sprint("told", said.Open)
+		s.sessions, s.away = fmt.Sprint("told", said.Open), fsm.Absence{}
 		m.members[said.Server] = s
+	}
+	return all
+}
+
+// reportAbsences: what leaders counted grows until somebody hears of the speaker, which is over with its run or boot.
+func (m *model) reportAbsences(c *fsm.ReportAbsences) bool {
+	if m.format < 2 {
+		return false
+	}
+	all := true
+	grows := func(was, now fsm.Absence) bool {
+		return now == fsm.Absence{} || now.For >= 0 && was.For <= now.For && now.Holds > 0 && was.Holds <= now.Holds
+	}
+	for _, said := range c.Members {
+		s, ok := m.members[said.Server]
+		if !ok || s.run != said.Run || !grows(s.away, said.Absence) {
+			all = false
+			continue
+		}
+		s.away = said.Absence
+		m.members[said.Server] = s
+	}
+	for _, said := range c.Nodes {
+		n, ok := m.nodes[said.Node]
+		if !ok || n.boot != said.Boot || !n.speaks || n.liveness == fsm.NodeUp || !grows(n.away, said.Absence) {
+			all = false
+			continue
+		}
+		n.away = said.Absence
+		m.nodes[said.Node] = n
 	}
 	return all
 }

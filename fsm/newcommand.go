@@ -145,6 +145,8 @@ func newCommand(k Kind) Command {
 		return &EndRevocation{}
 	case KindReportSessions:
 		return &ReportSessions{}
+	case KindReportAbsences:
+		return &ReportAbsences{}
 	case KindRegisterHost:
 		return &RegisterHost{}
 	case KindReportHosts:

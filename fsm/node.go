@@ -170,6 +170,7 @@ func (c *RegisterBoot) apply(tx *txn) Outcome {
 	}
 	next := *n
 	next.Boot, next.Acknowledged, next.AcknowledgedAt, next.Failed = c.Boot, Revision{}, Revision{}, nil
+	next.Speaking.Absence = Absence{}
 	next.History = tx.step(n.History, "booted "+string(c.Boot))
 	tx.put(&next)
 	return tx.ok()
@@ -263,7 +264,9 @@ func (c *SetLiveness) apply(tx *txn) Outcome {
 		return tx.ok()
 	}
 	next := *n
-	next.Liveness = c.Liveness
+	if next.Liveness = c.Liveness; c.Liveness == NodeUp {
+		next.Speaking.Absence = Absence{}
+	}
 	next.History = tx.step(n.History, c.Liveness.String())
 	tx.put(&next)
 	return tx.ok()

@@ -39,7 +39,7 @@ func (m *model) facts() facts {
 	f := facts{}
 	f.add("group", m.group, m.now.Epoch, m.format, m.settings, m.quarantine, m.checkpoint)
 	for id, s := range m.members {
-		f.add("member", id, s.format, s.run, s.announced, s.withdrawn, s.excused, s.sessions)
+		f.add("member", id, s.format, s.run, s.announced, s.withdrawn, s.excused, s.sessions, s.away)
 	}
 	for name, ranges := range m.pools {
 		f.add("pool", name, ranges)
@@ -83,7 +83,7 @@ func (m *model) facts() facts {
 	}
 	for id, n := range m.nodes {
 		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, n.others, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
-		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused)
+		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused, n.away)
 	}
 	for id, p := range m.policies {
 		f.add("policy", id, p.uid, p.version)
@@ -161,7 +161,7 @@ func factsOf(v *fsm.View) facts {
 		if r.Sessions.Told {
 			sessions = fmt.Sprint("told", r.Sessions.Open)
 		}
-		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn, r.Excused, sessions)
+		f.add("member", r.Server, r.Format, r.Run, r.Announced, r.Withdrawn, r.Excused, sessions, r.Absence)
 	}
 	for _, r := range fsm.List[*fsm.Pool](v, fsm.TablePools) {
 		f.add("pool", r.Name, r.Ranges)
@@ -207,7 +207,7 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, r.Others, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
-		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused)
+		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused, r.Speaking.Absence)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		f.add("policy", r.ID, r.UID, r.Version)

@@ -79,8 +79,8 @@ func (c *ReportSessions) apply(tx *txn) Outcome {
 			continue
 		}
 		next := *m
-		next.Sessions = Sessions{Told: true, Open: s.Open}
-		if next.Sessions.Equal(m.Sessions) {
+		next.Sessions, next.Absence = Sessions{Told: true, Open: s.Open}, Absence{}
+		if next.Sessions.Equal(m.Sessions) && m.Absence == next.Absence {
 			continue
 		}
 		tx.put(&next)

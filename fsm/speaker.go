@@ -13,6 +13,8 @@ type Speaking struct {
 	Withdrawn Revision `pb:"3" json:"withdrawn"`
 	// Excused is the newest withdrawal that ended without this node's word, as that of a Member.
 	Excused Revision `pb:"4" json:"excused,omitzero"`
+	// Absence is how long its agent has not been heard under this boot.
+	Absence Absence `pb:"5" json:"absence,omitzero"`
 }
 
 // MayBeHeld tells whether a switch may hold a path of the node that was withdrawn at a revision.
@@ -64,7 +66,7 @@ func (tx *txn) speaker(m SpeakerMark) Outcome {
 		return refuse(RejectStaleBoot, subject, string(n.Boot), string(m.Boot))
 	case tx.revision().Before(m.Announced) || tx.revision().Before(m.Withdrawn):
 		return refuse(RejectStaleRevision, subject, n.Speaking.Withdrawn.String(), newer(m.Announced, m.Withdrawn).String())
-	case !m.News(n):
+	case !m.News(n) && n.Speaking.Absence == Absence{}:
 		return tx.ok()
 	}
 	next := *n

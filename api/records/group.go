@@ -68,6 +68,9 @@ type Member struct {
 	Format    uint32    `json:"format"`
 	Version   string    `json:"version"`
 	Announced *Revision `json:"announced"` // on all its BGP sessions; null if nothing
+	// Away is for how long leaders have not heard it, and after how long no withdrawal waits for it any more ("5m0s of 10m31s"); told
+	// about once a minute, and empty where it answers.
+	Away string `json:"away"`
 }
 
 // Source is where objects come from, and up to where it was acted on.

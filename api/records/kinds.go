@@ -81,7 +81,7 @@ func Kinds() []Kind {
 			{"NAME", "name"}, {"GOOD-SINCE", "goodSince"}, {"TIME", "time"}, {"BY", "by"}, {"REASON", "reason"},
 		}},
 		{"members", []string{"member"}, []Column{
-			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"},
+			{"SERVER", "name"}, {"MEMBER", "member"}, {"RAFT", "raft"}, {"API", "api"}, {"FORMAT", "format"}, {"VERSION", "version"}, {"ANNOUNCED", "announced"}, {"AWAY", "away"},
 		}},
 		{"sources", []string{"source"}, []Column{{"NAME", "name"}, {"CLUSTER", "cluster"}, {"REWIND", "rewind"}, {"RAN-BACK", "ranBack"}}},
 		{"group", []string{"groups"}, []Column{

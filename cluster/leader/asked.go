@@ -25,9 +25,5 @@ func (l *Leader) Asked(ctx context.Context) (Input, bool) {
 
 // present is what Asked gives. It shares nothing that this loop still writes to.
 func (p *planning) present() Input {
-	record, servers := p.c.Record.Read(), p.c.Group.Servers()
-	excused, _ := p.excuses.update(p.c.Clock.Now(), record, servers)
-	in := p.input(record, excused, servers, &origins{of: maps.Clone(p.origins.of)})
-	in.ExcusedNodes, _ = p.excuses.updateNodes(p.c.Clock.Now(), record)
-	return in
+	return p.input(p.c.Record.Read(), p.excused, p.c.Group.Servers(), &origins{of: maps.Clone(p.origins.of)})
 }

@@ -355,6 +355,37 @@ func TestLoopExcusesMembersLostForLong(t *testing.T) {
 	})
 }
 
+// What one leader waited of the time for which a switch may keep a lost member's paths, the next one need not wait again.
+func TestLoopExcusesMembersLostOverTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, f := newLiveGroup(t), newFolder(t)
+		f.write("node n1 192.0.2.1", "service web ip=203.0.113.10", "endpoints web n1/10.0.0.1")
+		g.commit(&fsm.ReportMember{Server: "m1", Name: "m1", Format: fsm.NewestFormat, Run: "r"}, &fsm.ReportMember{Server: "m2", Name: "m2", Format: fsm.NewestFormat, Run: "r"})
+		g.servers = []Server{{"m1", true}, {"m2", false}}
+		c := Config{Sources: []NamedSource{{"folder", f}}, Record: g.state, Group: g, Limits: fastLimits()}
+		began := time.Now()
+		l, stop := lead(t, c)
+		testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=wanted "))
+		f.delete("endpoints", "web")
+		testkit.Eventually(t, "the hops", want(g.state, "203.0.113.10", "n1=withdrawing "))
+		now := g.state.Read().Revision()
+		l.Announced(fsm.AnnouncedMark{Server: "m1", Run: "r", Upto: now, Withdrawn: now})
+		const holds, term, terms = 631 * time.Second, 200 * time.Second, 4
+		for range terms {
+			time.Sleep(term)
+			if gone := hopsOf(g.state.Read(), "203.0.113.10") == ""; gone && time.Since(began) < holds {
+				t.Fatalf("the withdrawal was over after %s, before a switch gave up the lost member's paths", time.Since(began))
+			}
+			stop()
+			_, stop = lead(t, c)
+		}
+		time.Sleep(time.Until(began.Add(holds + terms*(tellEvery+10*time.Second))))
+		if hops := hopsOf(g.state.Read(), "203.0.113.10"); hops != "" {
+			t.Fatalf("after %s the withdrawal goes on: %s", time.Since(began), hops)
+		}
+	})
+}
+
 func TestLoopCoalescesReports(t *testing.T) { synctest.Test(t, testLoopCoalescesReports) }
 
 func testLoopCoalescesReports(t *testing.T) {

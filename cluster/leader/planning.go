@@ -14,12 +14,13 @@ import (
 )
 
 // planning is the loop from sources and record to proposals, for one term: what the guards saw in an earlier term
-// and how long members were lost then is forgotten with it.
+// is forgotten with it.
 type planning struct {
 	*sentry
 	began   time.Duration // of the term
 	excuses *excuses
-	refused int // plans in a row of which something was refused
+	excused excused // when everything was planned last
+	refused int     // plans in a row of which something was refused
 	lane    lane
 	// adopting tells that the newest plan of outside load balancers had something to propose; nil if nobody plans those.
 	adopting func() bool
@@ -110,12 +111,9 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 	_, verdicts := p.judge(now, record)
 	f.judged = p.judged
 	servers := p.c.Group.Servers()
-	excused, next := p.excuses.update(now, record, servers)
-	sooner(&f.again, next)
-	nodes, next := p.excuses.updateNodes(now, record)
-	sooner(&f.again, next)
-	in := p.input(record, excused, servers, &p.origins)
-	in.ExcusedNodes = nodes
+	p.excused = p.excuses.update(now, record, servers)
+	sooner(&f.again, p.excused.next)
+	in := p.input(record, p.excused, servers, &p.origins)
 	sooner(&f.again, leases.Lapse(record, now-p.began))
 	for i := range verdicts {
 		sooner(&f.again, verdicts[i].Again)
@@ -135,8 +133,8 @@ func (p *planning) begin(now time.Duration, record *fsm.View) {
 }
 
 // input is what everything is planned from: the record, and the views as they were judged last.
-func (p *planning) input(record *fsm.View, excused []fsm.ServerID, servers []Server, from *origins) Input {
-	in := Input{Record: record, Options: p.c.Options, Excused: excused, Now: p.c.Clock.Wall()}
+func (p *planning) input(record *fsm.View, excused excused, servers []Server, from *origins) Input {
+	in := Input{Record: record, Options: p.c.Options, Excused: excused.members, ExcusedNodes: excused.nodes, Now: p.c.Clock.Wall()}
 	if p.c.ServiceCIDRs != nil {
 		in.ServiceCIDRs = p.c.ServiceCIDRs()
 	}
@@ -168,7 +166,7 @@ func (p *planning) finish(ctx context.Context) {
 	}
 	p.lane.take(&out)
 	out.Urgent, out.Bulk = f.notOvertaken(out.Urgent), f.notOvertaken(out.Bulk)
-	out.Bulk = append(p.holds(f.record, f.judged.worlds, f.judged.verdicts), out.Bulk...)
+	out.Bulk = slices.Concat(p.holds(f.record, f.judged.worlds, f.judged.verdicts), p.excuses.due(p.c.Clock.Wall()), out.Bulk)
 	p.metrics.programming.expect(p.causesOf(f.judged.worlds, f.record, slices.Concat(out.Urgent, out.Bulk)))
 	again := f.again
 	if wait := p.carryOut(ctx, f.record, &out); wait > 0 {

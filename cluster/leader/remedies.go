@@ -59,7 +59,7 @@ func (c Code) Remedy() string {
 	case WaitsForHolder:
 		return "wait until its lease ends, some seconds; where its pool has holders go on answering, bring the node back, or release the hold l2-NODE once it is off: `fairlead holds list`"
 	case WaitsForMember:
-		return "see whether the member runs: `fairlead raft status`. One that does waits for a switch, which its log names: bring the session back, or wait until the switch keeps nothing any more, 631 s after the session was lost at the latest unless a BGPPeer says otherwise. One that does not: start it again, or remove it (`fairlead raft remove`)"
+		return "see whether the member runs: `fairlead raft status`. One that does waits for a switch, which its log names: bring the session back, or wait until the switch keeps nothing any more, 631 s after the session was lost at the latest unless a BGPPeer says otherwise. One that does not: start it again, or wait: `fairlead get members` says for how long it has been away, and after how long it is not waited for any more"
 	case WaitsForRoute:
 		return "wait until no path is left; what is waited for is told beside it"
 	case Deleting:

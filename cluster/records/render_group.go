@@ -17,7 +17,7 @@ func (r *renderer) hold(h *fsm.Hold) any {
 func (r *renderer) member(m *fsm.Member) any {
 	return records.Member{
 		Name: string(m.Server), Member: m.Name, Raft: m.Raft, API: m.API, Format: m.Format, Version: m.Version,
-		Announced: maybe(m.Announced),
+		Announced: maybe(m.Announced), Away: m.Absence.String(),
 	}
 }
 

@@ -114,6 +114,9 @@ func story() []fsm.Command {
 		50: &fsm.JudgeService{ID: "shop/probed", UID: "u15", Verdicts: []fsm.ProbeVerdict{{Address: netip.MustParseAddr("10.0.0.9"), Say: 2, Of: 3}}},
 		51: &fsm.Revoke{Of: "agent", Name: "node-2"},
 		52: &fsm.Revoke{Of: fsm.RevokedSerial, Name: "0a1b2c"},
+		54: &fsm.ReportAbsences{
+			Members: []fsm.MemberAbsence{{Server: "m1-a1", Run: "r1", Absence: fsm.Absence{For: time.Minute, Holds: 631 * time.Second}}},
+		},
 		53: &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1", Run: "r1", Open: []fsm.Reach{{Peer: "switch-1", IPv4: true}}}}},
 	}
 }
