@@ -133,7 +133,7 @@ func (f *fakeRaft) Restore(_ context.Context, stream *connect.ClientStream[fairl
 		return nil, &admin.Refusal{Code: admin.Invalid, What: "restore", Why: "not whole"}
 	}
 	return &fairleadv1.RestoreResponse{
-		Revision: &fairleadv1.Revision{Epoch: 2, Index: 130}, Differences: []string{"service shop/web: only in the record"}, MoreDifferences: 3,
+		Revision: &fairleadv1.Revision{Epoch: 2, Index: 130}, Differences: []string{"service shop/web: removed"}, MoreDifferences: 3,
 	}, f.took(header)
 }
 
