@@ -178,6 +178,7 @@ type Guard struct {
 	sightings map[subject]sighting
 	granted   map[subject]grant
 	buckets   map[world.Kind]*bucket
+	quiet     map[world.Kind]time.Duration // since when no more of a kind was absent than may go by itself
 	slices    sliceMemory
 	rewind    rewindWatch
 	forgot    bool // what absences had been confirmed, since the last view that passed
@@ -191,7 +192,7 @@ type Guard struct {
 // NewGuard returns a guard that has seen nothing.
 func NewGuard(l Limits) *Guard {
 	return &Guard{limits: l.withDefaults(), sightings: map[subject]sighting{}, granted: map[subject]grant{},
-		buckets: map[world.Kind]*bucket{}, slices: newSliceMemory()}
+		buckets: map[world.Kind]*bucket{}, quiet: map[world.Kind]time.Duration{}, slices: newSliceMemory()}
 }
 
 // Judge says what a view is worth. Now is the reading of a monotonic clock at the moment at which w was taken from
@@ -269,6 +270,7 @@ func versions(w *world.World, known *Known) []KindVersion {
 // forgetAbsences starts every confirmation anew. What was granted still counts.
 func (g *Guard) forgetAbsences() {
 	clear(g.sightings)
+	clear(g.quiet)
 	g.slices = newSliceMemory()
 	g.forgot = true
 }

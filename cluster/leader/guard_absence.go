@@ -63,6 +63,8 @@ type judgement struct {
 	evidence map[objectName][]world.Deletion
 	// absent are subjects that no list has any more, and what confirms that; empty if nothing does yet.
 	absent map[subject]string
+	// lost are the Services that are absent, or gone by this verdict.
+	lost map[world.ID]struct{}
 	// recorded are those of the granted subjects that the record still holds.
 	recorded map[subject]bool
 }
@@ -152,7 +154,10 @@ func (j *judgement) deletionOf(s subject) world.How {
 
 // seen ends every doubt about a subject.
 func (j *judgement) seen(s subject) {
-	delete(j.sightings, s)
+	if _, missed := j.sightings[s]; missed {
+		delete(j.sightings, s)
+		delete(j.quiet, s.Kind) // who was wrong of one may be of others
+	}
 	j.spend(s)
 }
 

@@ -3,11 +3,14 @@
 package leader
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -16,23 +19,38 @@ import (
 func (j *judgement) decideAbsences() {
 	released, open := j.holdsOf()
 	byKind := map[world.Kind][]subject{}
+	j.lost = map[world.ID]struct{}{}
 	for s := range j.absent {
 		byKind[s.Kind] = append(byKind[s.Kind], s)
+		if s.Kind == world.KindService {
+			j.lost[s.ID] = struct{}{}
+		}
 	}
-	for kind, list := range byKind {
+	for _, r := range j.v.Gone {
+		if r.Kind == world.KindService {
+			j.lost[r.ID] = struct{}{}
+		}
+	}
+	for _, kind := range slices.SortedFunc(maps.Keys(byKind), endpointsLast) {
+		list := byKind[kind]
 		slices.SortStableFunc(list, subject.compare)
 		why := j.massChange(kind, released)
+		restless := j.untilQuiet(kind, why)
 		var held []string
 		for _, s := range list {
 			g, granted := j.granted[s]
 			switch {
-			case j.absent[s] == "": // it waits for its second list, and that was said
 			case released[hold{kind, s.String()}]:
-				j.letGo(s, "an operator released it from a hold")
+				if j.absent[s] != "" {
+					j.letGo(s, "an operator released it from a hold")
+				}
+			case j.follows(s):
+			case j.absent[s] == "": // it waits for its second list, and that was said
 			case granted && !g.over:
 				j.letGo(s, j.absent[s])
-			case open[hold{kind, s.String()}]:
+			case open[hold{kind, s.String()}] && restless > 0:
 				j.waitFor(s, WaitsForOperator, heldText)
+				j.again(restless)
 			case why != "":
 				held = append(held, s.String())
 				j.waitFor(s, WaitsForOperator, heldText+": "+why)
@@ -46,6 +64,47 @@ func (j *judgement) decideAbsences() {
 		}
 	}
 	slices.SortStableFunc(j.v.Hold, func(a, b Hold) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// endpointsLast orders kinds: what becomes of endpoints hangs on their Services.
+func endpointsLast(a, b world.Kind) int {
+	last := func(k world.Kind) int { return map[bool]int{true: 1}[k == world.KindEndpointSlice] }
+	return cmp.Or(last(a)-last(b), strings.Compare(string(a), string(b)))
+}
+
+// follows tells whether absent endpoints are those of a Service that is absent, too, and has them go, or stay, as that does: what is in
+// doubt is the Service, and people are asked of it alone.
+func (j *judgement) follows(s subject) bool {
+	if s.Kind != world.KindEndpointSlice {
+		return false
+	}
+	if j.v.gone[objectName{world.KindService, s.ID}] {
+		j.grant(s, true)
+		j.letGo(s, "its Service is gone")
+		return true
+	}
+	if _, absent := j.lost[s.ID]; !absent {
+		return false
+	}
+	if j.absent[s] != "" { // else that was said
+		j.waitFor(s, WaitsForEvidence, "its Service is absent, and may not go yet")
+	}
+	return true
+}
+
+// untilQuiet is how long no more of a kind must go on to be absent than may go by itself, until that was so for as long as absences are
+// counted together, and nothing came back meanwhile. What is held then goes by itself: it would not be held today.
+func (j *judgement) untilQuiet(kind world.Kind, why string) time.Duration {
+	if why != "" {
+		delete(j.quiet, kind)
+		return j.limits.Window
+	}
+	since, known := j.quiet[kind]
+	if !known {
+		since = j.now
+		j.quiet[kind] = since
+	}
+	return since + j.limits.Window - j.now
 }
 
 // heldText is said of a subject that waits for an operator.
@@ -89,6 +148,9 @@ func (j *judgement) holdsOf() (released, open map[hold]bool) {
 func (j *judgement) massChange(kind world.Kind, released map[hold]bool) string {
 	size, absent, gone, left := 0, 0, 0, 0
 	count := func(s subject, known bool) {
+		if _, follows := j.lost[s.ID]; follows && kind == world.KindEndpointSlice {
+			return
+		}
 		if len(released) > 0 && released[hold{kind, s.String()}] {
 			return
 		}
