@@ -32,7 +32,8 @@ type run struct {
 	writes, tales *writes.Queue[fsm.ServiceID]
 	inFlight      int
 	brake         writes.Brake
-	complained    map[string]bool // remedies that were told since a write succeeded
+	complained    map[string]bool             // remedies that were told since a write succeeded
+	held          map[fsm.HoldID]fsm.Revision // holds that were told of
 }
 
 // work is what is known of one Service in this term.
@@ -95,6 +96,7 @@ func (r *run) readRecord(now time.Time) {
 	v := r.c.Record.Read()
 	concerned, all := scan(r.view, v)
 	r.view, r.looked = v, now
+	r.tellHolds(now)
 	if all {
 		r.noticeAll(now)
 	}

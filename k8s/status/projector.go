@@ -143,7 +143,7 @@ func (r *run) follow(ctx context.Context) {
 		default:
 		}
 		if r.c.Record.Wait(ctx, v, fsm.TableGroup, fsm.TableMembers, fsm.TableAllocations, fsm.TableServices, fsm.TableRoutes,
-			fsm.TablePeers, fsm.TableNodes, fsm.TableAdvertisements, fsm.TableL2Advertisements) != nil {
+			fsm.TablePeers, fsm.TableNodes, fsm.TableAdvertisements, fsm.TableL2Advertisements, fsm.TableHolds) != nil {
 			return
 		}
 	}

@@ -520,6 +520,43 @@ func TestDeletedServiceIsToldAndForgotten(t *testing.T) {
 	})
 }
 
+// Whoever looks at a Service that is absent from lists, and stays, learns why, and what lets it go; of very many a few tell it, once for each hold.
+func TestHeldRemovalsAreTold(t *testing.T) {
+	during(t, web, func(s *stageOf) {
+		var many, some []string
+		for i := range 24 {
+			id := fmt.Sprintf("shop/s%d", i)
+			s.b.service(t, id)
+			if many = append(many, id+" uid=uid-"+id); i < 3 {
+				some = append(some, id)
+			}
+		}
+		pass(time.Second)
+		s.b.do(t, &fsm.PutHold{ID: "service-0", Of: "Service", Subjects: some, Why: "released at once"}, &fsm.ReleaseHold{ID: "service-0"})
+		pass(time.Minute)
+		s.b.do(t, &fsm.PutHold{ID: "service-1", Of: "Service", Subjects: many, Why: "24 of 25 are absent"}, &fsm.PutHold{ID: "node-1", Of: "Node", Subjects: []string{"shop/s1"}, Why: "x"})
+		pass(time.Minute)
+		if n := s.c.told(EventRemovalHeld); n != 10 {
+			t.Errorf("%d Events of 24 Services that are held", n)
+		}
+		for _, e := range s.c.events {
+			for _, want := range []string{"24 of 25 are absent", "`fairlead holds release service-1`", "24 in all"} {
+				if e.Reason == EventRemovalHeld && (!strings.Contains(e.Note, want) || e.Type != "Warning" || string(e.Regarding.UID) != "uid-shop/"+e.Regarding.Name) {
+					t.Errorf("the Event lacks %q: %+v", want, e)
+				}
+			}
+		}
+		s.b.do(t, &fsm.PutHold{ID: "endpointslice-1", Of: "EndpointSlice", Subjects: some, Why: "3 of 3 are absent"}, &fsm.ReleaseHold{ID: "service-1"})
+		pass(time.Minute)
+		s.stop()
+		s.lead()
+		pass(time.Minute)
+		if n := s.c.told(EventRemovalHeld); n != 13 {
+			t.Errorf("%d Events after a hold of three more, and another leader", n)
+		}
+	})
+}
+
 func TestNewRefusesHalfAConfig(t *testing.T) {
 	whole := Config{
 		Record: fsm.New(), Store: NewStore(), API: web(), Clock: machineClock{}, Log: slog.New(slog.DiscardHandler), Instance: "m1", Options: ours,
