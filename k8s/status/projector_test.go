@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -545,6 +546,12 @@ func TestHeldRemovalsAreTold(t *testing.T) {
 					t.Errorf("the Event lacks %q: %+v", want, e)
 				}
 			}
+		}
+		before := s.c.tellings
+		s.b.do(t, &fsm.PutPeer{Peer: fsm.Peer{Name: "other", Address: netip.MustParseAddr("192.0.2.253"), ASN: 65001}})
+		pass(time.Minute)
+		if s.c.tellings != before {
+			t.Errorf("%d Events again when something else changed", s.c.tellings-before)
 		}
 		s.b.do(t, &fsm.PutHold{ID: "endpointslice-1", Of: "EndpointSlice", Subjects: some, Why: "3 of 3 are absent"}, &fsm.ReleaseHold{ID: "service-1"})
 		pass(time.Minute)
