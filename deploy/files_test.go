@@ -4,6 +4,7 @@ package deploy_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairlead.io/fairlead/dataplane/bgp/birdtest"
 )
@@ -52,6 +55,46 @@ func TestSwitchExamplesNameTheSameNeighbours(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s names %v, not %v", name, got, want)
+		}
+	}
+}
+
+// Who takes the examples together, pools and a switch, sees an address announced: its filter has it.
+func TestSwitchExamplesTakeTheAddressesOfTheExamplePools(t *testing.T) {
+	var wanted []netip.Prefix
+	for _, o := range manifests(t, "examples/addresses.yaml") {
+		for _, field := range []string{"addresses", "externalIPs"} {
+			list, _, err := unstructured.NestedStringSlice(o.Object, "spec", field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range list {
+				wanted = append(wanted, netip.MustParsePrefix(text))
+			}
+		}
+	}
+	if len(wanted) < 3 {
+		t.Fatalf("the examples have %v only", wanted)
+	}
+	prefixes := regexp.MustCompile(`[0-9a-f.:]+[/ ][0-9]{2,3}\b`)
+	for _, name := range []string{"bird2.conf", "frr.conf", "h3c.cfg"} {
+		text, err := os.ReadFile(filepath.Join("switch", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var takes []netip.Prefix
+		for _, found := range prefixes.FindAllString(string(text), -1) {
+			if p, err := netip.ParsePrefix(strings.Replace(found, " ", "/", 1)); err == nil {
+				takes = append(takes, p)
+			}
+		}
+		for _, w := range wanted {
+			if w.Addr().Is6() && name == "h3c.cfg" {
+				continue // it has no IPv6 at all
+			}
+			if !slices.ContainsFunc(takes, func(p netip.Prefix) bool { return p.Bits() <= w.Bits() && p.Contains(w.Addr()) }) {
+				t.Errorf("%s takes %v, and not %s of examples/addresses.yaml", name, takes, w)
+			}
 		}
 	}
 }

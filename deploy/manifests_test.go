@@ -133,6 +133,13 @@ func TestPodsHaveExactlyTheseRights(t *testing.T) {
 		}
 		container := containers[0].(map[string]any)
 		context := container["securityContext"].(map[string]any)
+		if container["imagePullPolicy"] != "IfNotPresent" {
+			t.Errorf("%s pulls its image %v: where there is no registry it is brought to the nodes", o.GetName(), container["imagePullPolicy"])
+		}
+		// Kubelets spare pods of these two when memory is short, and so does the kernel that they tell whom to end last.
+		if class, _ := spec["priorityClassName"].(string); class != map[string]string{"fairlead-controller": "system-cluster-critical", "fairlead-agent": "system-node-critical"}[o.GetName()] {
+			t.Errorf("%s has priority class %q", o.GetName(), class)
+		}
 		if context["allowPrivilegeEscalation"] != false || context["readOnlyRootFilesystem"] != true || context["privileged"] != nil {
 			t.Errorf("%s: %v", o.GetName(), context)
 		}

@@ -24,6 +24,29 @@ import (
 
 const partOf = "app.kubernetes.io/part-of=fairlead"
 
+// The pods that clean nodes need no image but the one that the agents ran from: nodes may have no way to a registry, and what else they have
+// is of no certain version.
+func TestCleanupNeedsNoOtherImage(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, kind := range []string{"initContainers", "containers"} {
+		list, _, err := unstructured.NestedSlice(manifests(t, "uninstall/cleanup.yaml")[0].Object, "spec", "template", "spec", kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			container := c.(map[string]any)
+			seen++
+			if container["image"] != "@IMAGE@" || container["imagePullPolicy"] != "IfNotPresent" {
+				t.Errorf("%s: image %v, pulled %v", container["name"], container["image"], container["imagePullPolicy"])
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d containers", seen)
+	}
+}
+
 // Every node's agent is followed by a cleanup with the same image and configuration, and nothing of ours is left but
 // what is said to stay.
 func TestUninstallLeavesNothing(t *testing.T) {

@@ -39,7 +39,7 @@ func newAgent(c *cli) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&path, "config", path, "configuration file of this agent")
 	cmd.PersistentFlags().StringVar(&name, "node", "", "name of this node, where one file serves many")
 	cmd.PersistentFlags().StringVar(&old, "config-path", "", "conf.yml of elf-io's balancing; agent.yaml goes before it (docs/outside.md)")
-	cmd.AddCommand(newAgentCleanup(c, &path, &name, &old))
+	cmd.AddCommand(newAgentCleanup(c, &path, &name, &old), newAgentIdle())
 	return cmd
 }
 
@@ -56,6 +56,21 @@ func newAgentCleanup(c *cli, path, name, old *string) *cobra.Command {
 				return err
 			}
 			return node.Cleanup(cmd.Context(), conf, machine.Agent(), log)
+		},
+	}
+}
+
+// newAgentIdle is what pods do whose node is clean: those of a DaemonSet start over when they end, and an image of somebody else's may not
+// be there.
+func newAgentIdle() *cobra.Command {
+	return &cobra.Command{
+		Use:    "idle",
+		Hidden: true,
+		Short:  "Do nothing until it is told to stop, as pods of deploy/uninstall/cleanup.yaml do whose node is clean",
+		Args:   arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			<-cmd.Context().Done()
+			return nil
 		},
 	}
 }

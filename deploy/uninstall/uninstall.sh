@@ -56,7 +56,7 @@ cluster() {
 	say "everything else"
 	kube delete poddisruptionbudgets,services,configmaps,rolebindings,roles,serviceaccounts -l "$ours"
 	kubectl delete clusterrolebindings,clusterroles -l "$ours"
-	kubectl delete priorityclasses -l "$ours"
+	kubectl delete priorityclasses -l "$ours" # of releases that had one
 	say "done; the members' data is in /var/lib/fairlead on their nodes"
 }
 

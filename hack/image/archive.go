@@ -95,7 +95,7 @@ func digestOf(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Su
 
 func pathOf(digest string) string { return "blobs/" + strings.Replace(digest, ":", "/", 1) }
 
-// pack makes an OCI image layout of images of one name, as a tar archive, and gives the digest of their index. The
+// pack makes an OCI image layout of images of one full name (docker.io/library/fairlead:latest), as a tar archive, and gives the digest of their index. The
 // archive also has the manifest.json by which `docker load` finds the first of them.
 func pack(name string, images []image) (archive []byte, digest string, err error) {
 	content := blobs{}

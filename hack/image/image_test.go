@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,40 @@ func TestArchivesHoldWhatWasPutInAndNothingOfWhenAndHow(t *testing.T) {
 			t.Errorf("packed again: %s, then %s, %v", digest, other, err)
 		}
 	})
+}
+
+// A kubelet finds what an archive brought by the name that manifests have: its runtime looks for the full one. What is no name is refused
+// before anything is built.
+func TestArchivesBearFullNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"fairlead:latest": "docker.io/library/fairlead:latest", "fairlead": "docker.io/library/fairlead:latest", "me/fairlead:v1": "docker.io/me/fairlead:v1",
+		"registry.example.com:5000/fairlead:v1": "registry.example.com:5000/fairlead:v1", "localhost/fairlead:v1": "localhost/fairlead:v1", "Fair lead": "",
+	} {
+		full, err := fullName(name)
+		if full != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v, want %q", name, full, err, want)
+			continue
+		}
+		if want == "" {
+			continue
+		}
+		archive, _, err := pack(full, []image{{"amd64", nil}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var root index
+		var docker []struct{ RepoTags []string }
+		files := entries(t, archive)
+		if err := errors.Join(json.Unmarshal(files["index.json"], &root), json.Unmarshal(files["manifest.json"], &docker)); err != nil {
+			t.Fatal(err)
+		}
+		if named := root.Manifests[0].Annotations[keyName]; named != want || !slices.Equal(docker[0].RepoTags, []string{want}) {
+			t.Errorf("%s: containerd reads %q, Docker %q", name, named, docker[0].RepoTags)
+		}
+	}
+	if code := run(t.Context(), []string{"--name", "Fair lead", "--out", filepath.Join(t.TempDir(), "x.tar")}, io.Discard, io.Discard); code != 2 {
+		t.Errorf("what is no name ends with %d", code)
+	}
 }
 
 // The same source gives the same program in another folder, with another cache of builds, at another time.

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/distribution/reference"
+
 	"fairlead.io/fairlead/sim/program"
 )
 
@@ -42,13 +44,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	digest, err := write(ctx, *out, *name, strings.Split(*architectures, ","), stderr)
+	full, err := fullName(*name)
+	if err != nil {
+		fmt.Fprintf(stderr, "build image: --name %q: %v; write one as registry.example.com/fairlead:v1, or fairlead:latest\n", *name, err)
+		return 2
+	}
+	digest, err := write(ctx, *out, full, strings.Split(*architectures, ","), stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "build image %s: %v\n", *name, err)
 		return 1
 	}
-	fmt.Fprintf(stdout, "%s %s %s\n", *out, *name, digest)
+	fmt.Fprintf(stdout, "%s %s %s\n", *out, full, digest)
 	return 0
+}
+
+// fullName is a name with registry and tag: kubelets ask their runtime for that one, and find no other.
+func fullName(name string) (string, error) {
+	full, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return "", err
+	}
+	return full.String(), nil
 }
 
 // write builds everything and puts the archive in place once it is whole.

@@ -65,7 +65,8 @@ func cleanFolder(c config.Agent) error {
 	if err != nil || len(left) > 0 {
 		return err // what is left is somebody else's
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.EBUSY) { // a container has it mounted
+	// A container has it mounted: where its root is read-only the kernel says that first.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
