@@ -23,6 +23,9 @@ type Contact struct {
 	Commit Index
 	// Applied is the index up to which this member's record is complete.
 	Applied Index
+	// Writing is for how long a write of the log or of a vote has been waited for, 0 if none is under way. While one hangs this member hears
+	// of no commit, and looks as if it had caught up.
+	Writing time.Duration
 }
 
 // CaughtUp tells whether this member applied all that it knows to be committed, and knows something.
@@ -30,7 +33,7 @@ func (c Contact) CaughtUp() bool { return c.Commit > 0 && c.Applied >= c.Commit 
 
 // Contact tells how things stand now. It is cheap.
 func (n *Node) Contact() Contact {
-	c := Contact{Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader}
+	c := Contact{Term: n.raft.CurrentTerm(), Leads: n.raft.State() == raft.Leader, Writing: n.guard.Waits()}
 	if c.Leads {
 		n.seen.committed(n.raft.CommitIndex())
 	}

@@ -25,12 +25,11 @@ type Status struct {
 	State    string // Leader, Follower, Candidate, Shutdown
 	Leader   Peer   // zero while nobody is known to lead
 	Contact  Contact
-	Last     Index         // newest entry of the log
-	Snapshot Index         // newest snapshot, 0 for none
-	Queued   int           // commands that wait on this member
-	Writing  time.Duration // for how long a write of the log or a vote has been waited for, 0 if none is under way
-	Former   bool          // it belonged to the group, and does not any more
-	Obstacle string        // what kept the group from being founded, or this member from joining, when that was tried last; empty once it belongs
+	Last     Index  // newest entry of the log
+	Snapshot Index  // newest snapshot, 0 for none
+	Queued   int    // commands that wait on this member
+	Former   bool   // it belonged to the group, and does not any more
+	Obstacle string // what kept the group from being founded, or this member from joining, when that was tried last; empty once it belongs
 	Peers    []PeerStatus
 }
 
@@ -51,7 +50,7 @@ func (n *Node) Status() Status {
 	s := Status{
 		ServerID: string(n.id), Name: n.o.Name, Address: string(n.o.Transport.LocalAddr()),
 		State: n.raft.State().String(), Contact: n.Contact(), Last: Index(n.raft.LastIndex()),
-		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(), Writing: n.guard.Waits(),
+		Queued: n.queue.depth(Urgent) + n.queue.depth(Bulk), Peers: n.Peers(),
 		Former: n.former(),
 	}
 	s.Leader, _ = n.Leader()

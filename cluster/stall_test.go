@@ -288,6 +288,7 @@ func TestAMemberWhoseDiskHangsEnds(t *testing.T) {
 			until[victim.name].Store(&well)
 			went := time.Now()
 			_ = commits(t, g.leader(), 1, time.Second)
+			testkit.Until(t, "it says that its disk hangs", func() bool { return victim.node.Contact().Writing > time.Second })
 			testkit.Until(t, "it ended, though the write has not", func() bool { return isClosed(victim.ended) })
 			if !errors.Is(victim.err, cause) || !strings.Contains(victim.err.Error(), "disk of "+victim.name) {
 				t.Errorf("it ended with %v", victim.err)

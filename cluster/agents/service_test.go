@@ -268,6 +268,14 @@ func TestStandingFollowsContact(t *testing.T) {
 	now = now.Add(2 * time.Second)
 	contact.At = now
 	check(admin.NotReady)
+	contact = cluster.Contact{At: now, Commit: 30, Applied: 30, Writing: time.Second}
+	check(nil)
+	good(true)
+	contact.Writing += time.Millisecond
+	check(nil)
+	good(false) // its disk hangs, for all that it knows: it is told of no commit meanwhile
+	contact.Writing = 3*time.Second + time.Millisecond
+	check(admin.NotReady)
 	contact = cluster.Contact{At: now}
 	check(admin.NotReady) // restarted: it does not know what is committed
 	contact = cluster.Contact{Commit: 5, Applied: 5}

@@ -40,7 +40,7 @@ func (s *standing) look() (changed bool) {
 	}
 	before := s.refusal
 	s.refusal = s.judge(c, now)
-	s.doubted = s.refusal != nil || now.Sub(c.At) > s.tuning.Doubt
+	s.doubted = s.refusal != nil || max(now.Sub(c.At), c.Writing) > s.tuning.Doubt
 	return (before == nil) != (s.refusal == nil)
 }
 
@@ -53,6 +53,9 @@ func (s *standing) judge(c cluster.Contact, now time.Time) *admin.Refusal {
 		return &admin.Refusal{Code: admin.NotReady, What: what, Why: "this member does not know yet what is committed", Remedy: remedy}
 	case now.Sub(s.caughtUp) > s.tuning.Behind:
 		why := fmt.Sprintf("this member is behind: %d of %d applied", c.Applied, c.Commit)
+		return &admin.Refusal{Code: admin.NotReady, What: what, Why: why, Remedy: remedy}
+	case c.Writing > s.tuning.Behind:
+		why := fmt.Sprintf("a write of this member's log has not come back for %s: it is behind by nobody knows how much", c.Writing.Round(time.Second))
 		return &admin.Refusal{Code: admin.NotReady, What: what, Why: why, Remedy: remedy}
 	}
 	return nil

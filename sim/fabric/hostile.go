@@ -22,6 +22,15 @@ const (
 // Hostility tells how it is.
 func (s *Switch) Hostility() Hostility { return s.hostile }
 
+// Confuse has every speaker with a session lose count of what it told the switch.
+func (s *Switch) Confuse() {
+	for _, member := range slices.Sorted(maps.Keys(s.neighbours)) {
+		if n := s.neighbours[member].session; n != nil {
+			n.send(message.Confusing{})
+		}
+	}
+}
+
 // Hostile has the switch be hostile from now on, or peaceful.
 func (s *Switch) Hostile(h Hostility) {
 	s.hostile = h

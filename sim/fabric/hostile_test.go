@@ -38,3 +38,21 @@ func TestAHostileSwitchHasSpeakersDie(t *testing.T) {
 		}
 	}
 }
+
+// A confusing switch says so to every speaker that has a session, once.
+func TestAConfusingSwitchTellsEverySession(t *testing.T) {
+	l := newPeering(fabric.BIRD("", 0))
+	a, b := l.connect("a", nil), l.connect("b", nil)
+	l.pass(time.Second)
+	l.sw.Confuse()
+	l.pass(time.Second)
+	for i, s := range []*speaker{a, b, l.connect("c", nil)} {
+		l.pass(time.Second)
+		if got, want := slices.Contains(s.heard, message.Message(message.Confusing{})), i < 2; got != want {
+			t.Errorf("speaker %d heard it: %t, want %t", i, got, want)
+		}
+	}
+	if !l.sw.Established("a") || !l.sw.Established("b") {
+		t.Error("it ended a session")
+	}
+}

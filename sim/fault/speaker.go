@@ -34,6 +34,17 @@ func speakerKinds() []Kind {
 			},
 		},
 		{
+			Name: "confusing-switch", Text: "the libraries of members' BGP speakers lose count of what they told switches, and take none of it back",
+			Share: 12, Least: time.Second, Most: 3 * time.Second, On: switches, Excuses: onThem,
+			Draw: func(d dice.Dice, c Cast, f *Fault) { f.On = d.Some("switches", c.Switches, 1) },
+			Begin: func(b *Backstage, f Fault) func() {
+				for _, name := range f.On {
+					b.device(name).Confuse()
+				}
+				return func() {}
+			},
+		},
+		{
 			Name: "hostile-switch", Text: "switches send every BGP speaker what it dies of, whenever it has a session with them, or opens one",
 			Share: 12, Least: time.Second, Most: 10 * time.Second, On: switches, Excuses: onThem,
 			Parameters: []parameter.Parameter{parameter.OneOf("when", "established without it", "established", "open")},

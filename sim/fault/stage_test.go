@@ -255,7 +255,7 @@ func TestFaultsOfOneTargetDoNotFight(t *testing.T) {
 // A fault that nobody would notice tests nothing.
 func TestEachFaultIsNoticed(t *testing.T) {
 	unseen := []string{ // by a stage whose processes sleep
-		"transfer", "snapshot", "remove", "session-break", "break", "foreign-rule", "meddle", "kernel-error", "kernel-slow", "tables-full", "fuse", "freeze", "speaker-kill", "revoke", "revoke-removed", "flip", "old-disk",
+		"transfer", "snapshot", "remove", "session-break", "break", "foreign-rule", "meddle", "kernel-error", "kernel-slow", "tables-full", "fuse", "freeze", "speaker-kill", "confusing-switch", "revoke", "revoke-removed", "flip", "old-disk",
 		"kubernetes-error", "kubernetes-watch-delay", "kubernetes-watch-drop", "kubernetes-watch-break", "kubernetes-duplicate", "kubernetes-coalesce", "kubernetes-compact",
 		"kubernetes-rewind", "kubernetes-stale-lists", "kubernetes-empty-lists", "kubernetes-partial-lists", "kubernetes-other-cluster", "kubernetes-slow",
 		"rolling-restart", "rolling-upgrade", "rolling-downgrade", "downgrade", "restore", "delay", "loss", "swizzle", "disk-slow", "strangers",

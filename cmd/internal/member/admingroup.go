@@ -77,7 +77,7 @@ func (g *adminGroup) memberStatus(p cluster.PeerStatus, raft cluster.Status, vie
 	m.State, m.Term, m.Applied, m.Commit = raft.State, c.Term, uint64(c.Applied), uint64(c.Commit)
 	m.Group, m.Epoch = string(group), uint64(epoch)
 	m.ReachedAt = g.self.Address
-	m.Digest, m.DigestAt, m.Writing = view.Digest().String(), uint64(view.Applied()), raft.Writing
+	m.Digest, m.DigestAt, m.Writing = view.Digest().String(), uint64(view.Applied()), raft.Contact.Writing
 	m.Format, m.Version = fsm.NewestFormat, g.version
 	if m.Heard = !c.At.IsZero(); m.Heard && !c.Leads {
 		m.LastContact = time.Since(c.At)

@@ -82,6 +82,8 @@ func unready(c cluster.Contact, leaderless func() (why, remedy string), now time
 		return fmt.Errorf("%s; %s", lack, remedy)
 	case !c.CaughtUp():
 		return fmt.Errorf("behind: %s", progress(c))
+	case c.Writing > silentFor:
+		return fmt.Errorf("a write of its log has not come back for %s; look at the disk that has dataDir", c.Writing.Round(time.Second))
 	}
 	return nil
 }

@@ -67,6 +67,8 @@ func (r *reader) message(kind byte) Message {
 		return Arrived{Count: r.u32()}
 	case Deadly{}.kind():
 		return Deadly{}
+	case Confusing{}.kind():
+		return Confusing{}
 	}
 	r.bad = true
 	return nil

@@ -10,7 +10,7 @@ import (
 // Most is the longest message, in bytes with its head, as in BGP.
 const Most = 4096
 
-// Message is one of Open, Keepalive, Update, EndOfRIB, Notification, Arrived and Deadly.
+// Message is one of Open, Keepalive, Update, EndOfRIB, Notification, Arrived, Deadly and Confusing.
 type Message interface{ kind() byte }
 
 // Family is an address family: 4 or 6.
@@ -79,6 +79,10 @@ type (
 // Deadly stands for bytes by which the program dies that reads them: some decoders of BGP do at an UPDATE, or at an unknown type.
 type Deadly struct{}
 
+// Confusing stands for whatever has a speaker's library lose count of what it told this neighbour, as a limit of paths did that GoBGP kept
+// wrongly: it takes none of that back any more when it goes.
+type Confusing struct{}
+
 // Attributes are those of a path.
 type Attributes struct {
 	NextHop   netip.Addr
@@ -111,3 +115,4 @@ func (Keepalive) kind() byte    { return 4 }
 func (EndOfRIB) kind() byte     { return 5 }
 func (Arrived) kind() byte      { return 6 }
 func (Deadly) kind() byte       { return 7 }
+func (Confusing) kind() byte    { return 8 }

@@ -59,6 +59,8 @@ func drawMessage() *rapid.Generator[message.Message] {
 			return message.Notification{Code: rapid.Byte().Draw(t, "code"), Subcode: rapid.Byte().Draw(t, "subcode"), Text: rapid.StringN(0, 20, 60).Draw(t, "text")}
 		case 6:
 			return message.Deadly{}
+		case 7:
+			return message.Confusing{}
 		case 3:
 			return message.Arrived{Count: rapid.Uint32().Draw(t, "count")}
 		case 4:

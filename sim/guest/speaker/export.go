@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/sim/fabric/message"
@@ -53,6 +54,7 @@ func (n *session) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.writing, n.told = false, true
+	n.mend()
 	return nil
 }
 
@@ -68,7 +70,7 @@ func (n *session) changes() []message.Message {
 	var early, late []message.NLRI
 	var fresh, replaced []announcement
 	for _, prefix := range slices.SortedFunc(maps.Keys(n.dirty), netip.Prefix.Compare) {
-		want, have := n.export(prefix), n.sent[prefix]
+		want, have := n.export(prefix), n.counted(prefix)
 		var gone []message.NLRI
 		for _, id := range slices.Sorted(maps.Keys(have)) {
 			if _, stays := want[id]; !stays {
@@ -88,13 +90,65 @@ func (n *session) changes() []message.Message {
 		} else {
 			late = append(late, gone...)
 		}
-		n.sent[prefix] = want
-		if len(want) == 0 {
-			delete(n.sent, prefix)
-		}
+		n.note(prefix, want)
 	}
 	clear(n.dirty)
 	return slices.Concat(withdrawals(early), announcements(fresh), announcements(replaced), withdrawals(late))
+}
+
+// loseCount has the library not know any more what it told the switch.
+func (n *session) loseCount() {
+	n.p.s.mu.Lock()
+	defer n.p.s.mu.Unlock()
+	for prefix, paths := range n.sent {
+		n.lost[prefix] = map[uint32]bool{}
+		for id := range paths {
+			n.lost[prefix][id] = true
+		}
+	}
+}
+
+// counted is what the library knows of what it told the switch of a prefix.
+func (n *session) counted(prefix netip.Prefix) map[uint32]message.Attributes {
+	lost := n.lost[prefix]
+	if len(lost) == 0 {
+		return n.sent[prefix]
+	}
+	out := maps.Clone(n.sent[prefix])
+	maps.DeleteFunc(out, func(id uint32, _ message.Attributes) bool { return lost[id] })
+	return out
+}
+
+// note keeps what the switch has of a prefix once it is told what it shall have: that, and what the library has lost count of.
+func (n *session) note(prefix netip.Prefix, want map[uint32]message.Attributes) {
+	delete(n.astray, prefix)
+	for id := range n.lost[prefix] {
+		if _, again := want[id]; again {
+			delete(n.lost[prefix], id) // it is told anew
+		} else {
+			want[id] = n.sent[prefix][id]
+			n.astray[prefix] = true
+		}
+	}
+	if n.sent[prefix] = want; len(want) == 0 {
+		delete(n.sent, prefix)
+	}
+}
+
+// healEvery is how often a session ends at most since its switch has what it is not to have.
+const healEvery = time.Minute
+
+// mend ends the session soon if its switch has what it is not to have.
+func (n *session) mend() {
+	if len(n.astray) == 0 {
+		n.heal.Stop()
+		return
+	}
+	wait := time.Duration(0)
+	if last := n.p.healed; !last.IsZero() {
+		wait = max(0, time.Until(last.Add(healEvery)))
+	}
+	n.heal.Reset(wait)
 }
 
 // most is how many paths of a prefix the switch is sent.

@@ -24,7 +24,8 @@ type peer struct {
 	bgp.Peer
 	s       *Speaker
 	state   string
-	session *session // nil while none is established
+	session *session  // nil while none is established
+	healed  time.Time // when a session ended last since its switch had what it was not to have
 	cancel  context.CancelCauseFunc
 	done    chan struct{}
 }
@@ -106,6 +107,9 @@ func (p *peer) once(ctx context.Context) (established bool, err error) {
 	err = n.run(ctx)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
+	if errors.Is(err, errAstray) {
+		p.healed = time.Now()
+	}
 	established = p.session == n
 	p.session = nil
 	if established {

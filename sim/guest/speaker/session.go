@@ -27,6 +27,7 @@ type session struct {
 	hold    time.Duration
 	expires *time.Timer // the hold timer
 	alive   *time.Timer // for the next keepalive
+	heal    *time.Timer // for an end that makes the switch forget what it is not to have
 	defers  *time.Timer // for a switch that sends no End-of-RIB
 
 	// Under the speaker's lock:
@@ -36,7 +37,9 @@ type session struct {
 	told    bool             // all paths and our End-of-RIB were
 	writing bool
 	dirty   map[netip.Prefix]bool
-	sent    map[netip.Prefix]map[uint32]message.Attributes
+	sent    map[netip.Prefix]map[uint32]message.Attributes // by what was written
+	lost    map[netip.Prefix]map[uint32]bool               // of that, what the library has lost count of
+	astray  map[netip.Prefix]bool                          // prefixes of which the switch has what it is not to have
 	updates uint64
 	number  uint64 // of the session, once it is established
 	said    uint64 // updates and End-of-RIBs
@@ -55,12 +58,15 @@ func newSession(p *peer, conn net.Conn) *session {
 	defer p.s.mu.Unlock()
 	return &session{
 		p: p, peer: p.Peer, conn: conn, in: make(chan heard),
-		dirty: map[netip.Prefix]bool{}, sent: map[netip.Prefix]map[uint32]message.Attributes{}, wake: make(chan struct{}, 1),
+		dirty: map[netip.Prefix]bool{}, sent: map[netip.Prefix]map[uint32]message.Attributes{}, lost: map[netip.Prefix]map[uint32]bool{}, astray: map[netip.Prefix]bool{}, wake: make(chan struct{}, 1),
 	}
 }
 
 // errKilled says that the process is gone.
 var errKilled = errors.New("killed")
+
+// errAstray says that the switch was not told what it was to be told.
+var errAstray = errors.New("the switch was not told what it was to be told")
 
 // errHold says that nothing came for the hold time.
 var errHold = errors.New("hold timer expired")
@@ -72,9 +78,11 @@ func (n *session) run(ctx context.Context) error {
 	defer close(over)
 	go n.read(over)
 	n.hold = n.peer.HoldTime
-	n.expires, n.alive, n.defers = time.NewTimer(n.hold), time.NewTimer(n.hold), time.NewTimer(n.hold)
+	n.expires, n.alive, n.defers, n.heal = time.NewTimer(n.hold), time.NewTimer(n.hold), time.NewTimer(n.hold), time.NewTimer(n.hold)
 	n.alive.Stop()
 	n.defers.Stop()
+	n.heal.Stop()
+	defer n.heal.Stop()
 	defer n.expires.Stop()
 	defer n.alive.Stop()
 	defer n.defers.Stop()
@@ -95,6 +103,8 @@ func (n *session) run(ctx context.Context) error {
 			err = n.write(message.Keepalive{})
 		case <-n.defers.C:
 			err = n.begin()
+		case <-n.heal.C:
+			return errAstray // the switch keeps what it has until the next session has told it all
 		case <-n.wake:
 			err = n.flush()
 		}
@@ -186,6 +196,8 @@ func (n *session) take(m message.Message) error {
 	case message.Deadly:
 		n.p.s.c.Crash()
 		return errKilled
+	case message.Confusing:
+		n.loseCount()
 	case message.Arrived:
 		n.p.s.mu.Lock()
 		n.arrived = uint64(m.Count)
@@ -268,5 +280,7 @@ func (n *session) touch(prefixes []netip.Prefix) {
 	}
 }
 
-// written tells whether all was.
-func (n *session) written() bool { return n.told && !n.writing && len(n.dirty) == 0 }
+// written tells whether all was, by what was written: what the library says of that counts for nothing.
+func (n *session) written() bool {
+	return n.told && !n.writing && len(n.dirty) == 0 && len(n.astray) == 0
+}

@@ -292,3 +292,41 @@ func TestLinksTellWhatArrived(t *testing.T) {
 		l.detach(s)
 	})
 }
+
+// What the library has lost count of, and does not take back, is with the switch: it counts as written no sooner than another session has
+// told that switch everything, which begins once in a minute. Whatever stays is told on, and no prefix that stays is without a path.
+func TestWhatTheLibraryLosesCountOfIsTakenBack(t *testing.T) {
+	inLab(t, fabric.BIRD("switch", 65000), func(l *lab) {
+		s, _ := l.start("m1")
+		l.apply(s, desired([2]byte{10, 21}, [2]byte{11, 21}, [2]byte{12, 21}))
+		l.up(s, "m1")
+		for round, d := range []bgp.Desired{desired([2]byte{10, 22}, [2]byte{12, 21}), desired([2]byte{10, 22})} {
+			l.Do(l.sw.Confuse)
+			time.Sleep(50 * time.Millisecond)
+			began, ups := time.Now(), l.ups
+			if err := s.Apply(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			gone := prefixOf(11 + byte(round))
+			for ok := false; !ok; time.Sleep(10 * time.Millisecond) {
+				links, err := s.Links(t.Context())
+				if err != nil || len(links) != 1 {
+					t.Fatalf("links are %+v, %v", links, err)
+				}
+				if ok = links[0].Session != 0 && links[0].Written && links[0].Arrived == links[0].Sent; ok && len(l.hops(gone)) > 0 {
+					t.Fatalf("round %d: the switch has %s, and links are %+v", round, gone, links)
+				}
+				if time.Since(began) > 2*time.Minute {
+					t.Fatalf("round %d: %s is never taken back", round, gone)
+				}
+			}
+			if took := time.Since(began); round == 1 && took < 50*time.Second {
+				t.Errorf("another session began %s after the one before", took)
+			}
+			if l.ups != ups+1 || len(l.hops(gone)) > 0 || !slices.Equal(l.hops(prefixOf(10)), []byte{22}) {
+				t.Errorf("round %d: %d sessions more, %s by %v, %s by %v", round, l.ups-ups, gone, l.hops(gone), prefixOf(10), l.hops(prefixOf(10)))
+			}
+		}
+		l.detach(s)
+	})
+}
