@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -395,6 +396,55 @@ func TestNewestSnapshotIsNotFallenBackFrom(t *testing.T) {
 	mustClose(t, f)
 	remove(t, filepath.Join(newest, "meta.json"))
 	wantFault(t, check(path), path, store.ErrCorrupt)
+}
+
+// Whoever looks at the snapshots of a member that runs sees the newest one, while another takes its place and the oldest goes. Found by torture:
+// a member ended, since a snapshot that was there a moment later was taken for a damaged one.
+func TestSnapshotsAreReadWhileOthersAreFinished(t *testing.T) {
+	t.Parallel()
+	f := mustOpen(t, t.TempDir())
+	defer mustClose(t, f)
+	snapshot(t, f, 1)
+	all := f.Stores().Snapshots
+	done := make(chan struct{})
+	var reading sync.WaitGroup
+	for range 4 {
+		reading.Go(func() {
+			for last := uint64(0); !isClosed(done); {
+				list, err := all.List()
+				if err != nil || len(list) == 0 || list[0].Index < last {
+					t.Errorf("after %d: %d snapshots, %v", last, len(list), err)
+					return
+				}
+				last = list[0].Index
+				_, r, err := all.Open(list[0].ID)
+				if errors.Is(err, fs.ErrNotExist) { // two others were finished meanwhile
+					continue
+				}
+				if err != nil {
+					t.Errorf("open %s: %v", list[0].ID, err)
+					return
+				}
+				if err := r.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range uint64(60) {
+		snapshot(t, f, 2+i)
+	}
+	close(done)
+	reading.Wait()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -28,6 +29,10 @@ type snapshots struct {
 	*raft.FileSnapshotStore
 	path  string
 	chmod func(path string, mode fs.FileMode) error // nil: there is nobody else
+
+	// finishing is held while a snapshot takes its place and older ones go, and for reading by whoever looks at them: half of that looks like
+	// damage.
+	finishing sync.RWMutex
 }
 
 func openSnapshots(folder string, chmod func(string, fs.FileMode) error) (*snapshots, error) {
@@ -98,6 +103,8 @@ func is(folder, file string) bool {
 
 // List fails when the newest snapshot cannot be read. An older one may be half gone: that is how it is removed.
 func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
+	s.finishing.RLock()
+	defer s.finishing.RUnlock()
 	newest, err := s.newest()
 	if err != nil {
 		return nil, s.error("list snapshots", err)
@@ -127,6 +134,8 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 
 // Open adds the path to the library's error.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	s.finishing.RLock()
+	defer s.finishing.RUnlock()
 	if err := checkMeta(filepath.Join(s.path, id)); err != nil {
 		return nil, nil, s.error("open snapshot "+id, err)
 	}
@@ -218,6 +227,8 @@ type sink struct {
 
 // Close fails, and removes nothing, when the snapshot that was the newest so far is damaged: it may be what is wrong with the disk.
 func (s *sink) Close() error {
+	s.into.finishing.Lock()
+	defer s.into.finishing.Unlock()
 	newest, err := s.into.newest()
 	if err == nil && newest != "" {
 		err = checkMeta(filepath.Join(s.into.path, newest))
