@@ -31,7 +31,7 @@ func (j *judgement) decideAbsences() {
 			j.lost[r.ID] = struct{}{}
 		}
 	}
-	for _, kind := range slices.SortedFunc(maps.Keys(byKind), endpointsLast) {
+	for _, kind := range slices.SortedStableFunc(maps.Keys(byKind), endpointsLast) {
 		list := byKind[kind]
 		slices.SortStableFunc(list, subject.compare)
 		why := j.massChange(kind, released)
