@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/fsmtest"
 	"fairlead.io/fairlead/internal/testkit"
 	"fairlead.io/fairlead/k8s/writes"
 )
@@ -533,7 +534,9 @@ func TestHeldRemovalsAreTold(t *testing.T) {
 			}
 		}
 		pass(time.Second)
-		s.b.do(t, &fsm.PutHold{ID: "service-0", Of: "Service", Subjects: some, Why: "released at once"}, &fsm.ReleaseHold{ID: "service-0"})
+		fsmtest.Commit(t, s.b.State, // together, so that nobody sees the one without the other
+			fsm.Proposal{Actor: "test", Command: &fsm.PutHold{ID: "service-0", Of: "Service", Subjects: some, Why: "released at once"}},
+			fsm.Proposal{Actor: "test", Command: &fsm.ReleaseHold{ID: "service-0"}})
 		pass(time.Minute)
 		s.b.do(t, &fsm.PutHold{ID: "service-1", Of: "Service", Subjects: many, Why: "24 of 25 are absent"}, &fsm.PutHold{ID: "node-1", Of: "Node", Subjects: []string{"shop/s1"}, Why: "x"})
 		pass(time.Minute)
