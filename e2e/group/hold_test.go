@@ -38,8 +38,8 @@ func TestMassRemovalWaitsForAnOperator(t *testing.T) {
 		if code != 0 {
 			return fmt.Errorf("holds list: %s", stderr)
 		}
-		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) < 2 {
-			return fmt.Errorf("no hold of Services and one of their endpoints in %s (%v)", out, err)
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) != 1 {
+			return fmt.Errorf("not one hold, of Services and with them their endpoints, in %s (%v)", out, err)
 		}
 		for _, i := range list.Items {
 			held = append(held, i.Name)

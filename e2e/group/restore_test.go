@@ -24,7 +24,7 @@ func TestRestoreKeepsRoutesAndRefusesAMemberThatMissedIt(t *testing.T) {
 	l.Bird.WaitNextHops(prefix(1), lab.NodeAddress(3))
 	l.Agreed()
 	out, stderr, code := l.CLI("raft", "restore", backup, "--dry-run")
-	if code != 0 || !strings.Contains(out, "services default/svc-1") {
+	if code != 0 || !strings.Contains(out, "service default/svc-1: removed") {
 		t.Fatalf("the dry run does not tell that svc-1 would go: %s%s", out, stderr)
 	}
 	stop := l.NeverMissing(prefix(0), prefix(1))
