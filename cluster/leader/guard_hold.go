@@ -79,8 +79,7 @@ func (j *judgement) follows(s subject) bool {
 		return false
 	}
 	if j.v.gone[objectName{world.KindService, s.ID}] {
-		j.grant(s, true)
-		j.letGo(s, "its Service is gone")
+		j.letGo(s, "its Service is gone") // without a grant: that would count with other endpoints that go
 		return true
 	}
 	if _, absent := j.lost[s.ID]; !absent {

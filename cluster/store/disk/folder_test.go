@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -406,11 +407,11 @@ func TestSnapshotsAreReadWhileOthersAreFinished(t *testing.T) {
 	defer mustClose(t, f)
 	snapshot(t, f, 1)
 	all := f.Stores().Snapshots
-	done := make(chan struct{})
+	var done atomic.Bool
 	var reading sync.WaitGroup
 	for range 4 {
 		reading.Go(func() {
-			for last := uint64(0); !isClosed(done); {
+			for last := uint64(0); !done.Load(); {
 				list, err := all.List()
 				if err != nil || len(list) == 0 || list[0].Index < last {
 					t.Errorf("after %d: %d snapshots, %v", last, len(list), err)
@@ -434,17 +435,8 @@ func TestSnapshotsAreReadWhileOthersAreFinished(t *testing.T) {
 	for i := range uint64(60) {
 		snapshot(t, f, 2+i)
 	}
-	close(done)
+	done.Store(true)
 	reading.Wait()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func TestLogHeldByAnotherProgramIsNotTakenForDamaged(t *testing.T) {
