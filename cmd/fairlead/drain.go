@@ -151,7 +151,7 @@ func newDrainOf(c *cli, over wordOver, of, name, short string) *cobra.Command {
 					err = c.awaitQuiet(cmd.Context(), what, quietWithin, &d)
 				}
 			case !undo:
-				err = c.lookAtDrain(cmd.Context(), &d)
+				err = c.lookSoon(cmd.Context(), what, "the drain stays: see `fairlead get drains "+d.Drain+"`", func(ctx context.Context) error { return c.lookAtDrain(ctx, &d) })
 			}
 			if err != nil {
 				return err
@@ -213,6 +213,17 @@ func (c *cli) awaitQuiet(ctx context.Context, what string, within time.Duration,
 		return fmt.Errorf("%s: no longer waited for: %w; the drain stays: see `fairlead get drains %s`", what, ctx.Err(), d.Drain)
 	case !d.Done:
 		return fmt.Errorf("%s: it leads there again: %s; the drain stays and goes on: see `fairlead get drains %s`", what, d.left(), d.Drain)
+	}
+	return nil
+}
+
+// lookPatience is how long what was taken is looked at, where nobody answers: an election takes some seconds.
+const lookPatience = 10 * time.Second
+
+// lookSoon reads how far something has come that the group has taken. A look that fails says nothing of that, and is repeated.
+func (c *cli) lookSoon(ctx context.Context, what, stays string, read func(context.Context) error) error {
+	if said, over := c.watch(ctx, what, lookPatience, read, func() (string, bool) { return "", true }); !over {
+		return fmt.Errorf("%s: it is taken, and %s; %s", what, said, stays)
 	}
 	return nil
 }

@@ -64,6 +64,20 @@ func TestDrainIsSaidAndShown(t *testing.T) {
 	}
 }
 
+// That nobody answers for a moment is no failure of what was taken before.
+func TestWhatIsTakenIsLookedAtAgain(t *testing.T) {
+	w, h := newWorld(t), &heard{}
+	server := w.serve(&fakeRaft{}, &stages{documents: []string{drainBegun}, fails: 1})
+	ran := w.say(h, server, "drain", "node", "n1")
+	if ran.code != 0 || !strings.Contains(ran.stdout, "draining:  node/n1") || !strings.Contains(ran.stderr, "drain node n1: cannot be looked at: ") {
+		t.Errorf("exit %d, printed %q and %q", ran.code, ran.stdout, ran.stderr)
+	}
+	server = w.serve(&fakeRaft{}, &stages{documents: []string{`{"service":"shop/web","node":"n1","left":[]}`}, fails: 1})
+	if ran = w.say(h, server, "move", "shop/web", "n1"); ran.code != 0 || !strings.Contains(ran.stderr, "move shop/web to n1: cannot be looked at: ") {
+		t.Errorf("exit %d, printed %q and %q", ran.code, ran.stdout, ran.stderr)
+	}
+}
+
 // Who waits is told what is waited for, and goes on looking when nobody answers for a moment.
 func TestDrainWaitsUntilNothingIsLeft(t *testing.T) {
 	w := newWorld(t)

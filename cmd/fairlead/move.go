@@ -85,7 +85,7 @@ func newMove(c *cli, over wordOver) *cobra.Command {
 			case wait:
 				err = c.awaitMove(cmd.Context(), what, timeout, &m)
 			case !undo:
-				err = c.lookAtMove(cmd.Context(), &m)
+				err = c.lookSoon(cmd.Context(), what, "the move stays: see `fairlead get moves "+m.Service+"`", func(ctx context.Context) error { return c.lookAtMove(ctx, &m) })
 			}
 			if err != nil {
 				return err
