@@ -23,6 +23,11 @@ type L2Advertisement struct {
 	Object     ObjectRef `pb:"8" json:"object"`
 }
 
+// OnSegment tells whether nodes answer for the addresses of a pool on their segments.
+func (v *View) OnSegment(pool PoolName) bool {
+	return slices.ContainsFunc(List[*L2Advertisement](v, TableL2Advertisements), func(ad *L2Advertisement) bool { return slices.Contains(ad.Pools, pool) })
+}
+
 // Table is TableL2Advertisements.
 func (*L2Advertisement) Table() Table { return TableL2Advertisements }
 

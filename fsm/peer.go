@@ -204,6 +204,8 @@ type AdvertisementTerms struct {
 	// for none.
 	AggregateV4 uint8 `pb:"7" json:"aggregateV4,omitempty"`
 	AggregateV6 uint8 `pb:"8" json:"aggregateV6,omitempty"`
+	// Fallback says that it is about addresses that no other advertisement is about, and no others; see Counting.
+	Fallback bool `pb:"9" json:"fallback,omitempty"`
 }
 
 // Aggregate is AggregateV4 or AggregateV6, that of the family of an address.
@@ -224,7 +226,7 @@ type LargeCommunity struct {
 // IsZero tells whether there are none.
 func (t AdvertisementTerms) IsZero() bool {
 	return len(t.LargeCommunities) == 0 && t.MED == 0 && !t.OnlyNodes && len(t.Nodes) == 0 && !t.OnlyServices && !t.Weighted &&
-		t.AggregateV4 == 0 && t.AggregateV6 == 0
+		t.AggregateV4 == 0 && t.AggregateV6 == 0 && !t.Fallback
 }
 
 // Table is TableAdvertisements.
@@ -257,8 +259,22 @@ func (a *Advertisement) SentWherever(other *Advertisement) bool {
 // understand it, those of older releases too.
 const Nobody PeerName = "(nobody)"
 
-// Silent tells whether an advertisement has nothing sent to anybody: its object has a mistake.
+// Silent tells whether an advertisement has nothing sent to anybody: its object has a mistake, or it is Unadvertised.
 func (a *Advertisement) Silent() bool { return len(a.Peers) == 1 && a.Peers[0] == Nobody }
+
+// Unadvertised is the advertisement, of no object, of pools that are announced by BGP only where a BGPAdvertisement is about them: a
+// Fallback to Nobody. No object can have the name.
+const Unadvertised AdvertisementName = "(unadvertised)"
+
+// Counting are those that count of the advertisements about an address: the fallbacks among them where there are no others. The slice
+// is taken over.
+func Counting(about []*Advertisement) []*Advertisement {
+	fallback := func(ad *Advertisement) bool { return ad.Terms.Fallback }
+	if slices.ContainsFunc(about, func(ad *Advertisement) bool { return !ad.Terms.Fallback }) {
+		return slices.DeleteFunc(about, fallback)
+	}
+	return about
+}
 
 // PutAdvertisement adds or replaces an advertisement.
 type PutAdvertisement struct {

@@ -133,6 +133,9 @@ func (v *View) whyNobody(a netip.Addr, node NodeID) string {
 	}
 	var names []string
 	for _, ad := range v.advertising(a, node) {
+		if ad.Terms.Fallback {
+			return "its pool is one of MetalLB's, which BGPPeers are sent addresses of only where a BGPAdvertisement is about them, and none is about this one: add one"
+		}
 		names = append(names, string(ad.Name))
 	}
 	return "of the BGPPeers that take " + family + " none is to be sent it by BGPAdvertisement " + strings.Join(names[:min(len(names), fewNames)], ", ") +
@@ -156,6 +159,7 @@ func (v *View) advertising(a netip.Addr, node NodeID) (out []*Advertisement) {
 			about = append(about, ad)
 		}
 	}
+	about = Counting(about)
 	for _, ad := range about {
 		if ad.Admits(node) {
 			out = append(out, ad)

@@ -50,7 +50,9 @@ type Advertisement struct {
 	OnlyServices bool `json:"onlyServices"`
 	Weighted     bool `json:"weighted"` // next hops weigh as much as they have ready endpoints
 	// AggregateV4 and AggregateV6 are the lengths of prefixes that may be announced in the place of their addresses; 0: none.
-	AggregateV4 uint8  `json:"aggregateV4"`
-	AggregateV6 uint8  `json:"aggregateV6"`
-	Version     uint64 `json:"version"`
+	AggregateV4 uint8 `json:"aggregateV4"`
+	AggregateV6 uint8 `json:"aggregateV6"`
+	// Fallback says that it is about addresses that no other one is about, and no others.
+	Fallback bool   `json:"fallback"`
+	Version  uint64 `json:"version"`
 }

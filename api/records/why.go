@@ -60,17 +60,20 @@ type Reason struct {
 
 // WhyAddress is an address that a service has, or shall have.
 type WhyAddress struct {
-	Address    string      `json:"address"`
-	Pool       string      `json:"pool"` // empty: typed by the user
-	From       Reason      `json:"from"`
-	SharingKey string      `json:"sharingKey"`
-	SharedWith []string    `json:"sharedWith"`
-	Releasing  bool        `json:"releasing"`
-	Announced  int         `json:"announced"` // next hops on the wire of at least one member
-	Reasons    []Reason    `json:"reasons"`   // what keeps its next hops from being as they are asked for
-	Members    []WhyMember `json:"members"`
-	Peers      []WhyPeer   `json:"peers"` // to whom members announce it
-	Nodes      []WhyNode   `json:"nodes"` // each once, by name
+	Address    string   `json:"address"`
+	Pool       string   `json:"pool"` // empty: typed by the user
+	From       Reason   `json:"from"`
+	SharingKey string   `json:"sharingKey"`
+	SharedWith []string `json:"sharedWith"`
+	Releasing  bool     `json:"releasing"`
+	Announced  int      `json:"announced"` // next hops on the wire of at least one member
+	// OnSegment says that nodes answer for it on their segment, Holder which one does; empty: none.
+	OnSegment bool        `json:"onSegment"`
+	Holder    string      `json:"holder"`
+	Reasons   []Reason    `json:"reasons"` // what keeps its next hops from being as they are asked for
+	Members   []WhyMember `json:"members"`
+	Peers     []WhyPeer   `json:"peers"` // to whom members announce it
+	Nodes     []WhyNode   `json:"nodes"` // each once, by name
 }
 
 // WhyMember tells how many next hops of an address a member announces, and up to which revision it announced everything.

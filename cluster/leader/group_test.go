@@ -212,6 +212,9 @@ func spell(c fsm.Command) string {
 		if c.Advertisement.Terms.OnlyServices {
 			out += " only-services"
 		}
+		if c.Advertisement.Terms.Fallback {
+			out += fmt.Sprintf(" fallback pools=%s peers=%s", c.Advertisement.Pools, c.Advertisement.Peers)
+		}
 		if n := c.Advertisement.Terms.AggregateV4; n != 0 {
 			out += fmt.Sprintf(" aggregate=%d", n)
 		}

@@ -203,4 +203,6 @@ const (
 	WaitsForAggregate  = "aggregate"   // addresses are announced one by one that an advertisement wants as one
 	WaitsForPolicy     = "policy"      // what is there from before would not be given now: by an AddressPolicy, or since it is the cluster's
 	WaitsForDrain      = "drain"       // a pool that is being emptied is not empty yet
+	// WaitsForAdvertisement is a pool that no BGPAdvertisement is about, and whose addresses go nowhere for it, or to more than it seems.
+	WaitsForAdvertisement = "unadvertised"
 )

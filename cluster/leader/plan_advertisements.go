@@ -14,13 +14,19 @@ import (
 func (p *planner) planAdvertisements() {
 	have := map[fsm.AdvertisementName]*fsm.Advertisement{}
 	for _, h := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
-		have[h.Name] = h
+		if h.Name != fsm.Unadvertised {
+			have[h.Name] = h
+		}
 	}
+	var wanted []fsm.Advertisement
 	for _, w := range p.seen.advertisements {
 		name := fsm.AdvertisementName(w.Name)
 		h := have[name]
 		delete(have, name)
 		next, ok, fault := p.advertisementOf(w, h)
+		if ok {
+			wanted = append(wanted, next)
+		}
 		if ok && fault != "" {
 			inForce := h != nil && !h.Silent()
 			if p.explainFault(w.Name, inForce, fault); inForce {
@@ -39,11 +45,13 @@ func (p *planner) planAdvertisements() {
 	}
 	for _, name := range sortedKeys(have) {
 		if !p.seen.mayRemove(world.KindAdvertisement, world.ID{Name: string(name)}) {
+			wanted = append(wanted, *have[name])
 			p.explainKeptAsWas(fsm.TableAdvertisements, world.KindAdvertisement, string(name), have[name].Object)
 			continue
 		}
 		p.propose("BGPAdvertisement is gone", &fsm.DeleteAdvertisement{Name: name})
 	}
+	p.planUnadvertised(wanted)
 	p.explainAggregates()
 }
 
@@ -219,7 +227,8 @@ func (p *planner) advertised(a netip.Addr, node fsm.NodeID) bool {
 	}
 	about := false
 	for _, ad := range p.advertisements {
-		if !slices.ContainsFunc(p.claims[a], func(c *claim) bool {
+		// Without another one a fallback admits each node, as none at all does.
+		if ad.Terms.Fallback || !slices.ContainsFunc(p.claims[a], func(c *claim) bool {
 			return ad.OfPool(c.pool) && ad.Chooses(c.owner.announcedBy())
 		}) {
 			continue
@@ -236,5 +245,5 @@ func sameAdvertisement(a, b *fsm.Advertisement) bool {
 	return slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Peers, b.Peers) && slices.Equal(a.Communities, b.Communities) &&
 		a.LocalPref == b.LocalPref && slices.Equal(a.Terms.LargeCommunities, b.Terms.LargeCommunities) && a.Terms.MED == b.Terms.MED &&
 		a.Terms.OnlyNodes == b.Terms.OnlyNodes && a.Terms.OnlyServices == b.Terms.OnlyServices && a.Terms.Weighted == b.Terms.Weighted && slices.Equal(a.Terms.Nodes, b.Terms.Nodes) &&
-		a.Terms.AggregateV4 == b.Terms.AggregateV4 && a.Terms.AggregateV6 == b.Terms.AggregateV6 && a.Object == b.Object
+		a.Terms.AggregateV4 == b.Terms.AggregateV4 && a.Terms.AggregateV6 == b.Terms.AggregateV6 && a.Terms.Fallback == b.Terms.Fallback && a.Object == b.Object
 }

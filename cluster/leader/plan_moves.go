@@ -49,9 +49,7 @@ func (p *planner) passes(a netip.Addr) bool {
 // onSegment tells whether nodes answer for an address at layer 2. There the holder of its lease has the traffic, and is chosen of
 // the next hops by what links work, which the plan does not know: the others stay, so that one of them can follow it.
 func (p *planner) onSegment(a netip.Addr) bool {
-	return slices.ContainsFunc(fsm.List[*fsm.L2Advertisement](p.in.Record, fsm.TableL2Advertisements), func(ad *fsm.L2Advertisement) bool {
-		return slices.ContainsFunc(p.claims[a], func(c *claim) bool { return slices.Contains(ad.Pools, c.pool) })
-	})
+	return slices.ContainsFunc(p.claims[a], func(c *claim) bool { return p.in.Record.OnSegment(c.pool) })
 }
 
 // move is what comes of an operator's word on one address.

@@ -317,7 +317,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 cluster=A,A policy=P health=PORT local inside-local all not-ready foreign deleting headless uid=U
 //	endpoints web [at=PORT] n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
 //	node n1 A... [external=A] [pods=PREFIX,...] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
-//	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps
+//	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps metallb(of its group)
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
 //	peer p A asn=N port=N mode=M nodes=N,N interface=I | advertisement a communities=C pools=P peers=P,P nodes=N,N only=LABEL:VALUE aggregate=N | community c NAME:C... | configmap c KEY=VALUE
 //	l2 a pools=P,P nodes=N,N on=INTERFACE,INTERFACE
@@ -592,6 +592,8 @@ func scriptPool(t failer, meta world.Meta, keys map[string]string, words []strin
 			p.Drain = true
 		case word == "keeps":
 			p.KeepAnswering = true
+		case word == "metallb":
+			p.OnlyAdvertised = true
 		case word == "avoid":
 			p.AvoidBuggyIPs = true
 		case isRange:

@@ -90,7 +90,7 @@ func Codes() []Code {
 		NotLoadBalancer, OtherClass, Unclassed, Foreign, Headless, Deleting, Moved,
 		PendingNoPool, PendingExhausted, PendingOutside, PendingTaken, PendingInvalid, PendingQuota, PendingForbidden, PendingPort, PendingNodePort,
 		WaitsForEvidence, WaitsForOperator, WaitsForHolder, WaitsForMember, WaitsForRoute, WaitsForQuarantine, WaitsForOverlap, WaitsForNextHop, WaitsForLiveness,
-		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate, WaitsForPolicy, WaitsForDrain, WaitsForHandover,
+		WaitsForOther, WaitsForMove, WaitsForRules, WaitsForMend, WaitsForAggregate, WaitsForPolicy, WaitsForDrain, WaitsForAdvertisement, WaitsForHandover,
 	}
 }
 

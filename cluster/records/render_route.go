@@ -89,7 +89,7 @@ func noSpeaker(n *fsm.Node) string {
 func (r *renderer) advertisement(a *fsm.Advertisement) any {
 	d := records.Advertisement{
 		Name: string(a.Name), Pools: words(a.Pools), Peers: words(a.Peers), LocalPref: a.LocalPref, MED: a.Terms.MED, OnlyServices: a.Terms.OnlyServices, Weighted: a.Terms.Weighted, Version: a.Version,
-		AggregateV4: a.Terms.AggregateV4, AggregateV6: a.Terms.AggregateV6,
+		AggregateV4: a.Terms.AggregateV4, AggregateV6: a.Terms.AggregateV6, Fallback: a.Terms.Fallback,
 		Communities: each(a.Communities, func(c uint32) string { return fmt.Sprintf("%d:%d", c>>16, c&0xffff) }),
 	}
 	for _, c := range a.Terms.LargeCommunities {

@@ -92,7 +92,11 @@ func (w *whyRenderer) address(r *leader.AddressReasons, waiting []leader.Explana
 		Members: each(w.members, func(m *fsm.Member) records.WhyMember {
 			return records.WhyMember{Member: m.Name, UpTo: maybe(m.Announced)}
 		}),
-		Peers: each(fsm.List[*fsm.Peer](w.view, fsm.TablePeers), w.whyPeer),
+		Peers:     each(fsm.List[*fsm.Peer](w.view, fsm.TablePeers), w.whyPeer),
+		OnSegment: w.view.OnSegment(r.Pool),
+	}
+	if lease, held := fsm.Get[*fsm.Lease](w.view, fsm.TableLeases, d.Address); held {
+		d.Holder = string(lease.Holder)
 	}
 	for _, e := range waiting {
 		ofAddress := e.Kind == string(fsm.TableRoutes) && e.Name == prefix.String() ||
@@ -273,6 +277,8 @@ func pendingOf(a *records.WhyAddress) []records.WhyPending {
 			wait(n, "node", "has not acknowledged %[1]s: no agent of it was ever heard of; start `fairlead agent` there")
 		case n.State == string(fsm.HopWanted):
 			wait(n, "node", "has not acknowledged %[1]s yet; look at its agent")
+		case n.State == string(fsm.HopAcknowledged) && n.Unreached != "" && a.OnSegment:
+			// its segment knows of it
 		case n.State == string(fsm.HopAcknowledged) && n.Unreached != "":
 			pending := records.WhyPending{On: "operator", What: a.Address + " is announced to no BGP peer: " + n.Unreached}
 			if !slices.Contains(out, pending) {
@@ -376,8 +382,12 @@ func summary(d *records.WhyService) string {
 	for i := range d.Addresses {
 		a := &d.Addresses[i]
 		switch {
+		case a.Announced > 0 && a.OnSegment:
+			parts = append(parts, fmt.Sprintf("%s is announced via %d of %d nodes, and %s", a.Address, a.Announced, len(a.Nodes), answers(a)))
 		case a.Announced > 0:
 			parts = append(parts, fmt.Sprintf("%s is announced via %d of %d nodes", a.Address, a.Announced, len(a.Nodes)))
+		case a.OnSegment && acknowledged(a) > 0:
+			parts = append(parts, a.Address+" is set up, and "+answers(a))
 		case len(a.Peers) > 0 && unreached(a) != "":
 			parts = append(parts, a.Address+" is announced to no BGP peer: "+unreached(a))
 		case len(a.Peers) == 0 && acknowledged(a) > 0:
@@ -391,6 +401,14 @@ func summary(d *records.WhyService) string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// answers says who answers for an address on its segment.
+func answers(a *records.WhyAddress) string {
+	if a.Holder == "" {
+		return "no node answers for it on its segment yet (`fairlead get leases`)"
+	}
+	return a.Holder + " answers for it on its segment"
 }
 
 // unreached says why an address is announced to nobody that speakers have on their sessions, empty where that is not so.

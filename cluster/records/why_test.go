@@ -487,6 +487,34 @@ func TestWhySaysThatNobodyIsSentAnAddress(t *testing.T) {
 	}
 }
 
+// An address that nodes answer for on their segment is told with who does, and waits for no peer.
+func TestWhySaysWhoAnswersOnTheSegment(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	g.Apply(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1b2", Run: "r1"}}})
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	pool := why(t, s, "shop/web").Services[0].Addresses[0].Pool
+	g.Apply(t, &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{fsm.PoolName(pool)}, EveryNode: true}})
+	d := why(t, s, "shop/web").Services[0]
+	if !strings.Contains(d.Summary, "192.0.2.10 is set up, and n1 answers for it on its segment") || d.Addresses[0].Holder != "n1" {
+		t.Errorf("told %q with a lease", d.Summary)
+	}
+	for _, p := range d.Pending {
+		if strings.Contains(p.What, "192.0.2.10") && p.On == "operator" {
+			t.Errorf("waits for %+v", p)
+		}
+	}
+	g.Apply(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1b2", Run: "r1", Open: []fsm.Reach{{Peer: "tor", IPv4: true}}}}})
+	if d = why(t, s, "shop/web").Services[0]; !strings.Contains(d.Summary, "192.0.2.10 is announced via 1 of 2 nodes, and n1 answers for it on its segment") {
+		t.Errorf("told %q with a session", d.Summary)
+	}
+	lease, _ := fsm.Get[*fsm.Lease](g.Read(), fsm.TableLeases, "192.0.2.10")
+	g.Apply(t, &fsm.EndLease{VIP: lease.VIP, Fence: lease.Fence})
+	if d = why(t, s, "shop/web").Services[0]; !strings.Contains(d.Summary, "nodes, and no node answers for it on its segment yet (`fairlead get leases`)") {
+		t.Errorf("told %q without a lease", d.Summary)
+	}
+}
+
 // A BGPPeer that has to wait, since another one has its address, is in no list: what is asked about an address tells of it.
 func TestWhyTellsOfPeersThatWaitForOthers(t *testing.T) {
 	t.Parallel()

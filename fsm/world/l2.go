@@ -22,6 +22,11 @@ func (a *L2Advertisement) Selects(pool string, labels []KV) bool {
 	return selectsPool(a.Pools, a.PoolSelectors, pool, labels)
 }
 
+// Selects tells whether an advertisement is about a pool.
+func (a *Advertisement) Selects(pool string, labels []KV) bool {
+	return selectsPool(a.Pools, a.PoolSelectors, pool, labels)
+}
+
 // selectsPool is what names and selectors of an advertisement say of a pool.
 func selectsPool(names []string, selectors []Selector, pool string, labels []KV) bool {
 	if len(names) == 0 && len(selectors) == 0 {

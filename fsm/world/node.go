@@ -75,6 +75,8 @@ type Pool struct {
 	ServiceSelectors []Selector
 	// KeepAnswering has nodes that answer for its addresses on their segments go on when they cannot reach the group.
 	KeepAnswering bool
+	// OnlyAdvertised has its addresses announced by BGP only where an Advertisement is about them, as MetalLB does with its own.
+	OnlyAdvertised bool
 	// Labels are what advertisements select pools by.
 	Labels []KV
 }

@@ -20,7 +20,9 @@ func Pool(o *api.IPAddressPool) (world.Pool, []world.Problem) {
 		Homed:         homed(&o.ObjectMeta),
 		AutoAssign:    o.Spec.AutoAssign == nil || *o.Spec.AutoAssign,
 		AvoidBuggyIPs: o.Spec.AvoidBuggyIPs,
-		Labels:        kvs(o.Labels, all),
+		// Ours go to all peers without any.
+		OnlyAdvertised: o.APIVersion == api.MetalLBV1Beta1,
+		Labels:         kvs(o.Labels, all),
 	}
 	for i, text := range o.Spec.Addresses {
 		field := fmt.Sprintf("spec.addresses[%d]", i)

@@ -158,7 +158,10 @@ func TestARealAPIServer(t *testing.T) {
 			_, err := poolsOf.Create(ctx, made, metav1.CreateOptions{})
 			return err
 		})
-		r.until(t, "a pool", func(w world.World) bool { return len(w.Pools) == 1 && w.Complete })
+		seen := r.until(t, "a pool", func(w world.World) bool { return len(w.Pools) == 1 && w.Complete })
+		if !seen.Pools[0].OnlyAdvertised {
+			t.Error("it is not known to be of MetalLB's group")
+		}
 		check(poolsOf.Delete(ctx, "first", metav1.DeleteOptions{}))
 		w := r.until(t, "without it", func(w world.World) bool { return len(w.Pools) == 0 })
 		if n := len(w.Deleted); n != 1 || w.Deleted[0].ID != (world.ID{Name: "first"}) {

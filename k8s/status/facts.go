@@ -119,13 +119,12 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 	}
 	f := &facts{service: s, quarantined: v.Group().Quarantine != fsm.Revision{}}
 	silent := len(fsm.List[*fsm.Peer](v, fsm.TablePeers)) == 0
-	onSegments := segments(v)
 	for _, a := range v.Addresses(id) {
 		if a.Releasing {
 			continue
 		}
 		one := fact{
-			address: a.Address, pool: a.Pool(), since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent, onSegments[a.Pool()]),
+			address: a.Address, pool: a.Pool(), since: a.Since, external: slices.Contains(s.External(), a.Address), hops: hopsOf(v, a.Address, silent, v.OnSegment(a.Pool())),
 		}
 		for _, front := range s.Frontends {
 			if !slices.Contains(a.Ports(), front.Port) {
@@ -138,21 +137,10 @@ func factsOf(v *fsm.View, id fsm.ServiceID, uid string) *facts {
 	return f
 }
 
-// segments are the pools whose addresses nodes answer for at layer 2.
-func segments(v *fsm.View) map[fsm.PoolName]bool {
-	out := map[fsm.PoolName]bool{}
-	for _, ad := range fsm.List[*fsm.L2Advertisement](v, fsm.TableL2Advertisements) {
-		for _, pool := range ad.Pools {
-			out[pool] = true
-		}
-	}
-	return out
-}
-
 // hopsOf reads the hops of an address. In a silent group, which has no peer to announce anything to, what nodes have
 // acknowledged is all that can be had: others bring the traffic there. So it is of an address that nodes answer for at layer 2 where no
 // peer hears of it.
-func hopsOf(v *fsm.View, a netip.Addr, silent, onSegments bool) []hop {
+func hopsOf(v *fsm.View, a netip.Addr, silent, onSegment bool) []hop {
 	prefix := fsm.HostPrefix(a)
 	r, ok := fsm.Get[*fsm.Route](v, fsm.TableRoutes, prefix.String())
 	if !ok {
@@ -167,7 +155,7 @@ func hopsOf(v *fsm.View, a netip.Addr, silent, onSegments bool) []hop {
 		if h.state == fsm.HopAcknowledged {
 			h.unreached = v.WhyUnreached(r, n)
 		}
-		if silent && h.state == fsm.HopAcknowledged || onSegments && h.unreached != "" {
+		if silent && h.state == fsm.HopAcknowledged || onSegment && h.unreached != "" {
 			h.state, h.unreached = fsm.HopAnnounced, ""
 		}
 		if node, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(n.Node())); ok {

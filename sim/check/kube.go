@@ -20,8 +20,7 @@ type kube struct {
 	names    []string            // of services, in order
 	slices   map[string]*slice
 	nodes    map[string]*node
-	// advertisements are what BGPAdvertisements say, by "namespace/name".
-	advertisements map[string]advertisementJSON
+	advertising
 	// configured is when pools and the like were written last, reconfigured when not for the first time, nodesAt when
 	// nodes were, by whatever counts for routes.
 	configured, reconfigured, nodesAt time.Duration
@@ -70,7 +69,7 @@ type node struct {
 
 func newKube() *kube {
 	return &kube{
-		services: map[string]*service{}, slices: map[string]*slice{}, nodes: map[string]*node{}, advertisements: map[string]advertisementJSON{},
+		services: map[string]*service{}, slices: map[string]*slice{}, nodes: map[string]*node{}, advertising: newAdvertising(),
 		configured: never, reconfigured: never, nodesAt: never, spans: map[hop][]span{},
 	}
 }
@@ -94,19 +93,8 @@ func (k *kube) hear(e event.Stamped) {
 		if x.Verb != "create" {
 			k.reconfigured = e.At
 		}
-		if x.Kind == "BGPAdvertisement" {
-			k.hearAdvertisement(x, gone)
-		}
 	}
-}
-
-func (k *kube) hearAdvertisement(x event.Object, gone bool) {
-	var in advertisementJSON
-	id := x.Namespace + "/" + x.Name
-	delete(k.advertisements, id)
-	if !gone && json.Unmarshal(x.JSON, &in) == nil {
-		k.advertisements[id] = in
-	}
+	k.advertising.hear(e.At, x, gone)
 }
 
 // aggregationLength is that of IPv4 which the one BGPAdvertisement asks for; 0: none. It is false if there are several, or if the

@@ -148,7 +148,7 @@ func (r *l1) service(v *fsm.View, id string, wanted map[netip.Addr][]string) {
 	slices.SortFunc(have, netip.Addr.Compare)
 	told := slices.SortedFunc(slices.Values(s.status), netip.Addr.Compare)
 	have = slices.DeleteFunc(have, func(a netip.Addr) bool { // an address is shown once it can be used
-		return len(r.carriers(id, a)) == 0 && !slices.Contains(told, a)
+		return (len(r.carriers(id, a)) == 0 || r.nowhere(v, a)) && !slices.Contains(told, a)
 	})
 	if !slices.Equal(have, told) {
 		r.broken("service "+id, fmt.Sprintf("its addresses are %v, and users are told %v", have, told), s.number)
@@ -267,14 +267,18 @@ func (r *l1) forwarded(v *fsm.View, prefix netip.Prefix) {
 			r.broken(sw, "no member has a session with it")
 			continue
 		}
-		if !r.scene.exchanges(sw, prefix.Addr()) {
+		is, sure := r.addressed(v, sw, prefix.Addr())
+		if !sure || !r.scene.exchanges(sw, prefix.Addr()) {
 			continue
 		}
 		f := r.scene.ways.to(sw, prefix.Addr())
 		want := sortedAddresses(ready)
+		if !is {
+			want = nil
+		}
 		have := slices.SortedFunc(slices.Values(f.NextHops), netip.Addr.Compare)
 		if !slices.Equal(want, slices.Compact(have)) {
-			r.broken(prefix.String()+" at "+sw, fmt.Sprintf("the record has next hops %v, it forwards to %v by %s", want, have, f.Prefix), f.number)
+			r.broken(prefix.String()+" at "+sw, fmt.Sprintf("it is to have next hops %v, and forwards to %v by %s", want, have, f.Prefix), f.number)
 		}
 	}
 }

@@ -190,6 +190,6 @@ func (r *l3) reachable(sw string) bool {
 func (r *l3) forwarded(id, sw string) bool {
 	r.checked()
 	return slices.ContainsFunc(r.record.View().Addresses(fsm.ServiceID(id)), func(a *fsm.Allocation) bool {
-		return !r.scene.exchanges(sw, a.Address) || len(r.carriers(id, a.Address)) == 0 || len(r.scene.ways.to(sw, a.Address).NextHops) > 0
+		return !r.mustBeTold(r.record.View(), sw, a.Address) || len(r.carriers(id, a.Address)) == 0 || len(r.scene.ways.to(sw, a.Address).NextHops) > 0
 	})
 }

@@ -215,7 +215,7 @@ func (r *s8) look(sw string, prefix netip.Prefix) {
 		r.checked()
 	}
 	up := r.scene.unexcused(sw)
-	told := r.scene.exchanges(sw, prefix.Addr()) && r.announced(sw, hops)
+	told := r.mustBeTold(r.record.View(), sw, prefix.Addr()) && r.announced(sw, hops)
 	r.wrong["unforwarded"].note(key, up && len(f.NextHops) == 0 && told, r.scene.now, "a committed hop has power", f.number)
 	r.forget(key+" via ", f.NextHops)
 	for _, hop := range f.NextHops {

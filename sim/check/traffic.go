@@ -184,7 +184,7 @@ func (r *s8) excused(x event.Flow) bool {
 	if x.Switch == "" { // none took it
 		return !slices.ContainsFunc(r.topology.Switches, r.scene.unexcused)
 	}
-	if !r.scene.exchanges(x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
+	if !r.mustBeTold(r.record.View(), x.Switch, x.Address) || !r.scene.freeFor(x.Switch, r.bounds.L1) || !r.scene.freeFor(x.Client, r.bounds.L3) {
 		return true
 	}
 	if !x.NextHop.IsValid() && r.scene.mute(x.Switch, r.bounds.S8) {

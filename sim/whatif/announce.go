@@ -196,7 +196,7 @@ func (c *Cluster) planServices(p *plan) error {
 		addresses = append(addresses, poolIPv6.String())
 	}
 	p.objects = append(p.objects, stage.Custom(&api.IPAddressPool{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.MetalLBV1Beta1, Kind: "IPAddressPool"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: api.GroupVersion, Kind: "IPAddressPool"}, // no advertisement is about it
 		ObjectMeta: metav1.ObjectMeta{Namespace: stage.System, Name: madePool},
 		Spec:       api.IPAddressPoolSpec{Addresses: addresses},
 	}))

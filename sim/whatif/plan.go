@@ -29,10 +29,11 @@ type plan struct {
 	// services are those that are announced, as they are brought in.
 	services []*corev1.Service
 	families map[string][]bgp.Family // by switch, where they are not both
-	unusable map[string]string       // as of the Cluster
-	objects  []kube.Object           // that were made up
-	made     []string                // what was added to the manifests
-	notes    []string                // what people should know besides
+	audience audience
+	unusable map[string]string // as of the Cluster
+	objects  []kube.Object     // that were made up
+	made     []string          // what was added to the manifests
+	notes    []string          // what people should know besides
 	unused   []string
 }
 
@@ -43,7 +44,8 @@ func (p *plan) note(format string, args ...any) {
 
 // plan turns manifests into a cluster with so many members, and with so many nodes if the manifests have none.
 func (c *Cluster) plan(members, nodes int) (*plan, error) {
-	p := &plan{stage: &stage.Cluster{Definitions: c.definitions()}, notes: slices.Clone(c.notes), unused: slices.Clone(c.unused), families: map[string][]bgp.Family{}, unusable: c.unusable}
+	p := &plan{stage: &stage.Cluster{Definitions: c.definitions()}, notes: slices.Clone(c.notes), unused: slices.Clone(c.unused), families: map[string][]bgp.Family{}, unusable: c.unusable,
+		audience: audience{pools: c.pools, advertisements: c.advertisements}}
 	for i := range members {
 		p.cast.Members = append(p.cast.Members, stage.MemberName(i))
 	}
@@ -62,13 +64,13 @@ func (c *Cluster) plan(members, nodes int) (*plan, error) {
 	return p, p.bring(c, late)
 }
 
-// definitions are the custom resources of the cluster: MetalLB's, and ours if the manifests use them.
+// definitions are the custom resources of the cluster: MetalLB's, and ours if the manifests use them, or a pool is made.
 func (c *Cluster) definitions() []string {
 	out := []string{
 		api.MetalLBV1Beta1 + "/ipaddresspools", api.MetalLBV1Beta2 + "/bgppeers", api.MetalLBV1Beta1 + "/bgpadvertisements",
 		api.MetalLBV1Beta1 + "/communities",
 	}
-	if c.own {
+	if c.own || len(c.pools) == 0 {
 		for _, name := range []string{"ipaddresspools", "bgppeers", "bgpadvertisements", "communities"} {
 			out = append(out, api.GroupVersion+"/"+name)
 		}
@@ -100,9 +102,14 @@ func (p *plan) exchanges(at string, a netip.Addr) bool {
 	return len(p.families[at]) == 0 || slices.Contains(p.families[at], bgp.FamilyOf(a))
 }
 
+// learns tells whether a switch may learn of an address: no advertisement leaves it out.
+func (p *plan) learns(at string, a netip.Addr) bool {
+	return p.exchanges(at, a) && p.audience.has(at, a)
+}
+
 // reachable tells whether any switch may learn of an address.
 func (p *plan) reachable(a netip.Addr) bool {
-	return slices.ContainsFunc(p.cast.Switches, func(at string) bool { return p.exchanges(at, a) })
+	return slices.ContainsFunc(p.cast.Switches, func(at string) bool { return p.learns(at, a) })
 }
 
 // taken tells whether a machine has the name.

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/sim/traffic"
 )
 
@@ -86,7 +85,8 @@ func (t truth) Endpoint(at netip.AddrPort) (pod, node string, ok bool) {
 // probe asks every address, at a steady pace.
 type probe struct {
 	world   *scene
-	ways    map[bgp.Family]*traffic.Traffic // through the switches that exchange the family
+	ways    map[string]*traffic.Traffic // by the names of the switches that packets go through
+	kernels map[netip.Addr]traffic.Kernel
 	truth   truth
 	clients []traffic.Client
 	every   time.Duration
@@ -101,28 +101,34 @@ const (
 )
 
 func (w *scene) probe() *probe {
-	x := &probe{world: w, truth: truth{traffic.NewCluster(w.World, memory), w}, ways: map[bgp.Family]*traffic.Traffic{}, every: pace * time.Duration(1+(len(w.plan.services)-1)/atPace)}
+	x := &probe{world: w, truth: truth{traffic.NewCluster(w.World, memory), w}, ways: map[string]*traffic.Traffic{}, kernels: map[netip.Addr]traffic.Kernel{}, every: pace * time.Duration(1+(len(w.plan.services)-1)/atPace)}
 	for i := range clients {
 		x.clients = append(x.clients, traffic.Client{Name: fmt.Sprintf("client-%c", 'a'+i), Addresses: []netip.Addr{
 			netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0xff, 0xfe, 15: byte(i + 1)}),
 		}})
 	}
-	kernels := map[netip.Addr]traffic.Kernel{}
 	for _, n := range w.plan.stage.Nodes {
 		for _, a := range n.Addresses {
-			kernels[a.Addr()] = w.stage.Kernel(n.Name)
+			x.kernels[a.Addr()] = w.stage.Kernel(n.Name)
 		}
-	}
-	for _, one := range x.clients[0].Addresses {
-		o := traffic.Options{Kernels: kernels, Truth: x.truth, Passes: w.stage.Network.Passes}
-		for _, s := range w.stage.Switches() {
-			if w.plan.exchanges(s.Name(), one) {
-				o.Switches = append(o.Switches, s)
-			}
-		}
-		x.ways[bgp.FamilyOf(one)] = traffic.New(w.World, o)
 	}
 	return x
+}
+
+// through are the ways to an address: by the switches that may learn of it.
+func (x *probe) through(a netip.Addr) *traffic.Traffic {
+	o := traffic.Options{Kernels: x.kernels, Truth: x.truth, Passes: x.world.stage.Network.Passes}
+	key := ""
+	for _, s := range x.world.stage.Switches() {
+		if x.world.plan.learns(s.Name(), a) {
+			o.Switches = append(o.Switches, s)
+			key += s.Name() + " "
+		}
+	}
+	if x.ways[key] == nil {
+		x.ways[key] = traffic.New(x.world.World, o)
+	}
+	return x.ways[key]
 }
 
 // start begins. Clients ask in turn.
@@ -143,7 +149,7 @@ func (x *probe) ask(c traffic.Client) {
 			from = c.Addresses[0]
 		}
 		x.world.silent = false
-		x.world.Publish(x.ways[bgp.FamilyOf(t.Address)].Send(c.Name, from, t, r.Uint64(), r.Uint64()))
+		x.world.Publish(x.through(t.Address).Send(c.Name, from, t, r.Uint64(), r.Uint64()))
 	}
 	x.world.After(x.every, func() { x.ask(c) })
 }

@@ -296,6 +296,43 @@ func TestNeighboursExchangeTheFamiliesThatTheyName(t *testing.T) {
 	}
 }
 
+// Clients ask for an address where advertisements have it sent.
+func TestSwitchesLearnWhatAdvertisementsSendThem(t *testing.T) {
+	const peers = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: %[1]s}\nspec: {myASN: 65000, peerASN: 65001, peerAddress: %[2]s}\n---\n"
+	const pool = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: %[1]s, labels: {name: %[1]s}}\nspec: {addresses: [%[2]s]}\n---\n"
+	const ad = "apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {name: %s}\nspec: {%s}\n---\n"
+	base := fmt.Sprintf(peers, "s1", "192.0.2.251") + fmt.Sprintf(peers, "s2", "192.0.2.252") + fmt.Sprintf(pool, "p", "203.0.113.0/28") + fmt.Sprintf(pool, "q", "198.51.100.0/28")
+	of := map[string]netip.Addr{"p": netip.MustParseAddr("203.0.113.1"), "q": netip.MustParseAddr("198.51.100.1"), "none": netip.MustParseAddr("192.0.2.77")}
+	for _, c := range []struct {
+		ads  []string
+		want string // who learns what
+	}{
+		{nil, "s1:p s1:q s1:none s2:p s2:q s2:none"},
+		{[]string{"ipAddressPools: [p], peers: [s1]"}, "s1:p s1:q s1:none s2:q s2:none"},
+		{[]string{"ipAddressPools: [p], peers: [s1]", "ipAddressPoolSelectors: [{matchLabels: {name: q}}], peers: [s2]"}, "s1:p s1:none s2:q s2:none"},
+		{[]string{"peers: [s1]", "ipAddressPools: [q]"}, "s1:p s1:q s1:none s2:q"},
+		{[]string{"peers: [s1], serviceSelectors: [{matchLabels: {a: b}}]"}, "s1:p s1:q s1:none s2:p s2:q s2:none"},
+		{[]string{"peers: [s3]"}, ""},
+	} {
+		text := base
+		for i, spec := range c.ads {
+			text += fmt.Sprintf(ad, fmt.Sprint("a", i), spec)
+		}
+		p, _ := planned(t, map[string]string{"a.yaml": text + lb})
+		var got []string
+		for _, s := range []string{"s1", "s2"} {
+			for _, pool := range []string{"p", "q", "none"} {
+				if p.learns(s, of[pool]) {
+					got = append(got, s+":"+pool)
+				}
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %v, want %s", c.ads, got, c.want)
+		}
+	}
+}
+
 // Descriptions are free text: neighbours with the same one are switches of their own.
 func TestNeighboursOfOneDescriptionAreSeveralSwitches(t *testing.T) {
 	old := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-gobgp-cfg, namespace: kube-system}\ndata:\n  config_bgp.toml: |\n    [global.config]\n    as = 65000\n"

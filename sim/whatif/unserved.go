@@ -61,8 +61,11 @@ func (w *scene) given(s *corev1.Service) (out []netip.Addr) {
 // why says why an address was not served.
 func (w *scene) why(s *corev1.Service, a netip.Addr) string {
 	x := w.account.seen[place{s.Namespace + "/" + s.Name, a}]
+	exchanged := slices.ContainsFunc(w.plan.cast.Switches, func(at string) bool { return w.plan.exchanges(at, a) })
 	switch {
-	case !w.plan.reachable(a):
+	case exchanged && !w.plan.reachable(a):
+		return "the BGPAdvertisements about it name no BGP neighbour that is there; name one in spec.peers, or none for all"
+	case !exchanged:
 		return fmt.Sprintf("no BGP neighbour exchanges %s with members; add that family to one", bgp.FamilyOf(a))
 	case x != nil && len(x.early) > 0:
 		return cmp.Or(w.condition(s, a.String()), mostOften(x.early))

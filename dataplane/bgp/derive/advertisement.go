@@ -22,7 +22,7 @@ func (a attributes) about(prefix netip.Prefix) (out []*fsm.Advertisement) {
 			out = append(out, ad)
 		}
 	}
-	return out
+	return fsm.Counting(out)
 }
 
 // choosesOwner tells whether an advertisement is about an address as one of its owners has it.

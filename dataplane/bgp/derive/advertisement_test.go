@@ -39,6 +39,7 @@ func drawAdvertisement(t *rapid.T) *fsm.PutAdvertisement {
 			OnlyServices:     rapid.Bool().Draw(t, "only services"),
 			Weighted:         rapid.Bool().Draw(t, "weighted"),
 			AggregateV4:      rapid.SampledFrom([]uint8{0, 30, 31}).Draw(t, "aggregate"),
+			Fallback:         rapid.IntRange(0, 2).Draw(t, "fallback") == 0,
 		},
 	}}
 }
@@ -59,7 +60,7 @@ func drawService(t *rapid.T, id fsm.ServiceID) *fsm.PutService {
 func modelWeight(ads []*fsm.Advertisement, owners []modelOwner, ready map[fsm.NodeID]uint32, node fsm.NodeID) uint32 {
 	by, choosing := 0, 0 // advertisements about the address that say so: of all, and of those that choose the node
 	any := false
-	for _, ad := range ads {
+	for _, ad := range modelCounting(ads, owners) {
 		if !modelAbout(ad, owners) {
 			continue
 		}
@@ -95,11 +96,26 @@ func modelAbout(ad *fsm.Advertisement, owners []modelOwner) bool {
 	return false
 }
 
+// modelCounting leaves out of the advertisements those that are about an address for want of another one that is.
+func modelCounting(ads []*fsm.Advertisement, owners []modelOwner) (out []*fsm.Advertisement) {
+	proper := false
+	for _, ad := range ads {
+		proper = proper || modelAbout(ad, owners) && !ad.Terms.Fallback
+	}
+	for _, ad := range ads {
+		if !proper || !ad.Terms.Fallback {
+			out = append(out, ad)
+		}
+	}
+	return out
+}
+
 // model is what one peer is to be told of one next hop, in words; empty if nothing. It asks of each advertisement by itself.
 func model(ads []*fsm.Advertisement, owners []modelOwner, node fsm.NodeID, peer fsm.PeerName) string {
 	isAbout := func(ad *fsm.Advertisement) bool { return modelAbout(ad, owners) }
 	hasNode := func(ad *fsm.Advertisement) bool { return !ad.Terms.OnlyNodes || slices.Contains(ad.Terms.Nodes, node) }
 	someNode, some, sent := false, false, false
+	ads = modelCounting(ads, owners)
 	for _, ad := range ads {
 		some = some || isAbout(ad)
 		someNode = someNode || isAbout(ad) && hasNode(ad)
@@ -169,7 +185,7 @@ func modelSummaries(v *fsm.View, peer fsm.PeerName) (out []bgp.Path) {
 				continue
 			}
 			var about, has, sent []*fsm.Advertisement
-			for _, ad := range fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements) {
+			for _, ad := range modelCounting(fsm.List[*fsm.Advertisement](v, fsm.TableAdvertisements), owners) {
 				if !modelAbout(ad, owners) {
 					continue
 				}

@@ -26,7 +26,8 @@ type summaries struct {
 func (a attributes) maySummarize() bool {
 	return slices.ContainsFunc(a.advertisements, func(ad *fsm.Advertisement) bool {
 		return slices.ContainsFunc(a.advertisements, func(other *fsm.Advertisement) bool {
-			return ad.Terms.AggregateV4 != other.Terms.AggregateV4 || ad.Terms.AggregateV6 != other.Terms.AggregateV6
+			return !ad.Terms.Fallback && !other.Terms.Fallback &&
+				(ad.Terms.AggregateV4 != other.Terms.AggregateV4 || ad.Terms.AggregateV6 != other.Terms.AggregateV6)
 		})
 	})
 }
