@@ -5,6 +5,7 @@ package check
 import (
 	"encoding/json"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type advertising struct {
 	foreign        map[string]bool              // pools of MetalLB's, by name
 	segments       int                          // L2Advertisements
 	ever           bool                         // there was an advertisement once
-	// changed is when any of that was written last, after the world had begun; never if it was not.
+	// changed is when any of that became another last, after the world had begun; never if it did not.
 	changed time.Duration
 }
 
@@ -28,32 +29,43 @@ func newAdvertising() advertising {
 }
 
 func (a *advertising) hear(at time.Duration, x event.Object, gone bool) {
+	changed := false
 	switch x.Kind {
 	case "BGPAdvertisement":
-		id := x.Namespace + "/" + x.Name
-		var in advertisementJSON
-		delete(a.advertisements, id)
-		if !gone && json.Unmarshal(x.JSON, &in) == nil {
-			a.advertisements[id] = in
-		}
+		changed = a.hearAdvertisement(x, gone)
 	case "IPAddressPool":
 		var in struct {
 			APIVersion string `json:"apiVersion"`
 		}
-		a.foreign[x.Name] = json.Unmarshal(x.JSON, &in) == nil && strings.HasPrefix(in.APIVersion, "metallb.io/")
+		foreign := json.Unmarshal(x.JSON, &in) == nil && strings.HasPrefix(in.APIVersion, "metallb.io/")
+		was, known := a.foreign[x.Name]
+		changed = known && was != foreign
+		a.foreign[x.Name] = foreign
 	case "L2Advertisement":
-		if x.Verb == "create" {
+		if changed = x.Verb == "create"; changed {
 			a.segments++
-		} else if gone {
+		} else if changed = gone; changed {
 			a.segments--
 		}
-	default:
-		return
 	}
-	if at > 0 {
+	if changed && at > 0 {
 		a.changed = at
 	}
 	a.ever = a.ever || len(a.advertisements)+a.segments > 0
+}
+
+// hearAdvertisement tells whether an advertisement goes elsewhere from now on.
+func (a *advertising) hearAdvertisement(x event.Object, gone bool) (changed bool) {
+	id := x.Namespace + "/" + x.Name
+	was, known := a.advertisements[id]
+	var in advertisementJSON
+	delete(a.advertisements, id)
+	is := !gone && json.Unmarshal(x.JSON, &in) == nil
+	if is {
+		a.advertisements[id] = in
+	}
+	was.Spec.AggregationLength, in.Spec.AggregationLength = 0, 0
+	return known != is || !reflect.DeepEqual(was, in)
 }
 
 // reaches tells whether a peer is to be sent the addresses of a pool; not sure where selectors say so, or where there was an

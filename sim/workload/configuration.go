@@ -42,6 +42,17 @@ func configurationVerbs() []Verb {
 				})
 			},
 		},
+		{
+			Name: "withhold", Text: "have the BGPAdvertisement be about another pool, for a while or for good: addresses go nowhere",
+			Parameters: []parameter.Parameter{parameter.Duration("for", "how long; for good without it")},
+			Do: func(c *Cluster, s Step) {
+				about := func(pools []any) {
+					c.configure("BGPAdvertisement", "all", func(spec map[string]any) { spec["ipAddressPools"] = pools })
+				}
+				about([]any{"another"})
+				c.endOf(s, func() { about(nil) })
+			},
+		},
 	}
 }
 
