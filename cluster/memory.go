@@ -68,9 +68,9 @@ func (m *memory) asks(command any) {
 	told := Known{}
 	switch c := command.(type) {
 	case *raft.AppendEntriesRequest:
-		told = Known{Term: c.Term, Last: entriesIn(c), told: c.Term}
+		told = leads(c.Term, entriesIn(c))
 	case *raft.InstallSnapshotRequest:
-		told = Known{Term: c.Term, Last: store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex}, told: c.Term}
+		told = leads(c.Term, store.Position{Term: c.LastLogTerm, Index: c.LastLogIndex})
 	case *raft.RequestVoteRequest, *raft.RequestPreVoteRequest:
 		told.Last, told.told, _ = candidacy(c)
 	}
@@ -78,6 +78,16 @@ func (m *memory) asks(command any) {
 		told.Term = c.Term
 	}
 	m.note(raft.ServerID(h.ID), told)
+}
+
+// leads is what somebody says of himself by sending what he holds, as the leader of a term. The library's senders outlive a leadership by as long
+// as one message takes, and then send what the log holds by now. So an entry of a later term is sent in a term that is not known, which may be
+// later than that of a request for votes with less that comes after it.
+func leads(term uint64, last store.Position) Known {
+	if last.Term > term {
+		return Known{Term: term}
+	}
+	return Known{Term: term, Last: last, told: term}
 }
 
 // less tells whether a candidate says that it holds less than it did: its disk is an older one, and so may be the vote that it asks for with it.
