@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,6 +85,19 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
 	what := "transfer leadership to " + string(s.ID)
+	err = n.transferTo(ctx, s, what)
+	if err != nil && strings.HasSuffix(err.Error(), streamBroke) && n.raft.State() == raft.Leader {
+		return n.transferTo(ctx, s, what)
+	}
+	return err
+}
+
+// streamBroke is what the library says (v1.7.3, pipelineReplicate) where the stream on which it sends entries to the successor broke just then. It
+// sends them one by one from there on.
+const streamBroke = "replication failed"
+
+// transferTo is one attempt at a transfer.
+func (n *Node) transferTo(ctx context.Context, s raft.Server, what string) error {
 	within, cancel := context.WithTimeout(ctx, 2*n.o.Tuning.Election+busyFor) // the library takes as long as an election twice
 	defer cancel()
 	end, err := n.transfers.begin(s.ID, n.took(within, s.ID))
