@@ -17,6 +17,8 @@ type Known struct {
 	Voted uint64         // the newest term in which it gave this member its vote
 	Last  store.Position // it held all entries up to here
 	told  uint64         // the term in which it said so of Last first
+	// Held is where the log of the member ends that remembers all this, committed or not.
+	Held store.Position
 }
 
 // promises is what the disk of that server has to hold at least.

@@ -41,6 +41,8 @@ type observer struct {
 	outdated func(why string)
 	memory   memory
 	mute     atomic.Bool // nothing is taken or given but API calls: see recall.go
+	// atLeast is what a candidate has to hold to have this member's vote, this one included; nil for no such bound.
+	atLeast atomic.Pointer[store.Position]
 
 	echo *echo
 

@@ -22,11 +22,17 @@ const (
 	// recallWithin bounds how long it waits for more than a majority needs. A group of three in which one is down would stop until that one is
 	// back otherwise, as often as a machine of the other two boots.
 	recallWithin = 10 * time.Second
+	// atLeastWithin bounds how long a member gives no vote for less than others said that they hold: who said so may be gone for good, and what he held
+	// have been nobody else's.
+	atLeastWithin = time.Minute
 	// recallEvery is how often those are asked who did not answer yet.
 	recallEvery = 250 * time.Millisecond
 	// recallCall bounds one question.
 	recallCall = 2 * time.Second
 )
+
+// errAtLeast says that a member gives no vote to somebody who holds less than it was told that others hold.
+var errAtLeast = errors.New("this server gives no vote yet for less than others held when its machine had booted: who knows what it acknowledged may be away")
 
 // errRecalling says that a member does not know yet whether its folder is an older one.
 var errRecalling = errors.New("this server does not vote or take entries yet: its machine booted, and it asks the others first whether its folder is an older one")
@@ -68,10 +74,11 @@ func (n *Node) runRecall(ctx context.Context) {
 	}
 	waiting := n.recallFrom()
 	all, fewest := recalled(len(waiting) + 1)
-	answered, since := 0, time.Time{}
+	heard, others, since := heardFrom{}, len(waiting), time.Time{}
 	for {
 		var why error
-		waiting, why = n.recallOnce(ctx, waiting, &answered)
+		waiting, why = n.recallOnce(ctx, waiting, &heard)
+		answered := heard.answered
 		if errors.Is(why, ErrRolledBack) {
 			n.fail(why)
 			return
@@ -85,8 +92,11 @@ func (n *Node) runRecall(ctx context.Context) {
 				n.log.Warn("takes part without having heard from all who may know more of this server than its folder", "server", n.id,
 					"answered", answered, "silent", names(waiting), "within", recallWithin)
 			}
-			n.beginFloor()
+			if answered < others {
+				n.seen.atLeast.Store(&heard.held)
+			}
 			n.seen.mute.Store(false)
+			n.awaitAtLeast(ctx)
 			return
 		}
 		n.complain("waits to hear from other members whether its data folder is an older one", cmp.Or(why, fmt.Errorf("no answer of %s", names(waiting))))
@@ -98,8 +108,33 @@ func (n *Node) runRecall(ctx context.Context) {
 	}
 }
 
+// awaitAtLeast begins the floor once this member has what it asks of candidates. One that starts again before that asks the others again.
+func (n *Node) awaitAtLeast(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, atLeastWithin, errAtLeast)
+	defer cancel()
+	for n.seen.suffices(store.Position{}) != nil {
+		select {
+		case <-time.After(recallEvery):
+			continue
+		case <-ctx.Done():
+		}
+		if !errors.Is(context.Cause(ctx), errAtLeast) {
+			return
+		}
+		n.log.Warn("votes for less than others held who are not heard of", "server", n.id, "held", n.seen.atLeast.Load(), "holds", n.seen.holds(), "within", atLeastWithin)
+		n.seen.atLeast.Store(nil)
+	}
+	n.beginFloor()
+}
+
+// heardFrom is how many voters said what they know of this server, and what the furthest of them holds.
+type heardFrom struct {
+	answered int
+	held     store.Position
+}
+
 // recallOnce asks each once, side by side, and gives those who did not answer. One that knows more than this folder ends the member.
-func (n *Node) recallOnce(ctx context.Context, peers []Peer, answered *int) (silent []Peer, why error) {
+func (n *Node) recallOnce(ctx context.Context, peers []Peer, heard *heardFrom) (silent []Peer, why error) {
 	type answer struct {
 		known Known
 		err   error
@@ -120,7 +155,10 @@ func (n *Node) recallOnce(ctx context.Context, peers []Peer, answered *int) (sil
 			silent, why = append(silent, p), cmp.Or(why, fmt.Errorf("ask %s: %w", p.Name, a.err))
 			continue
 		}
-		*answered++
+		heard.answered++
+		if heard.held.Before(a.known.Held) {
+			heard.held = a.known.Held
+		}
 		if lack := a.known.promises().Lack(n.found.Promises()); lack != "" {
 			return nil, n.rolledBack(lack + ", says " + p.Name)
 		}
@@ -164,7 +202,11 @@ func (n *Node) rolledBack(lack string) error {
 }
 
 // Remembers is what this member knows of a server, as its end of Options.Recall.
-func (n *Node) Remembers(id string) Known { return n.seen.memory.of(raft.ServerID(id)) }
+func (n *Node) Remembers(id string) Known {
+	k := n.seen.memory.of(raft.ServerID(id))
+	k.Held = n.seen.holds()
+	return k
+}
 
 func names(peers []Peer) string {
 	var out []string

@@ -169,6 +169,94 @@ func testBootedMemberAsksBeforeItTakesPart(t *testing.T) {
 	f.settle()
 }
 
+// rollFive has five members of which three have entry 19: the leader, which dies, back, whose disk is put back as its machine boots, and holder, which
+// has no say for now. The others were down for a while, and did not hear that back acknowledged anything. All but the leader and back run.
+func rollFive(t *testing.T) (f *floors, back, holder *member, others []*member) {
+	f = newFloors(t, newGroup(t, "a", "b", "c", "d", "e"))
+	f.startAll()
+	t.Cleanup(f.stopAll)
+	mustPropose(t, f.leader(), put(1))
+	f.settle()
+	leader := f.leader()
+	followers := f.followers()
+	back, holder, others = followers[0], followers[1], followers[2:]
+	for _, m := range others {
+		m.stop()
+	}
+	back.stop()
+	old := copyDisk(t, back.disk)
+	f.start(back.name)
+	for i := range 20 {
+		mustPropose(t, f.leader(), put(i))
+	}
+	f.settle()
+	for _, m := range []*member{back, leader, holder} {
+		m.stop()
+	}
+	back.disk = old
+	f.boot(back)
+	f.start(holder.name)
+	time.Sleep(time.Second)
+	holder.node.seen.mute.Store(true)
+	for _, m := range others {
+		f.start(m.name)
+	}
+	return f, back, holder, others
+}
+
+// heard waits until a member has heard from the others.
+func heard(t *testing.T, m *member) {
+	t.Helper()
+	testkit.Until(t, "it has heard from the others", func() bool { return !m.node.seen.mute.Load() })
+}
+
+// Nobody leads without an entry that was committed with a member which forgot it, though nobody is there who heard that it acknowledged it.
+func TestRolledBackDiskInFiveLosesNothing(t *testing.T) {
+	inBubble(t, testRolledBackDiskInFiveLosesNothing)
+}
+
+func testRolledBackDiskInFiveLosesNothing(t *testing.T) {
+	f, back, holder, others := rollFive(t)
+	for range 2 { // it remembers nothing of the first time
+		f.start(back.name)
+		heard(t, back)
+		for deadline := time.Now().Add(atLeastWithin / 2); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			for _, m := range append(others, back) {
+				if m.node.LeadingTerm() > 0 {
+					t.Fatalf("%s leads, and has what was acknowledged: %v", m.name, has(m.state, 19))
+				}
+			}
+		}
+		back.stop()
+	}
+	f.start(back.name)
+	heard(t, back)
+	holder.node.seen.mute.Store(false)
+	mustPropose(t, f.leader(), put(99))
+	f.settle()
+	if !has(f.leader().state, 19) || !has(back.state, 19) {
+		t.Error("what was acknowledged is lost")
+	}
+	if err := back.node.seen.suffices(store.Position{}); err != nil {
+		t.Errorf("its bound has not ended: %v", err)
+	}
+}
+
+// Who holds more than the others, and is gone for good, does not keep them from leading for ever.
+func TestWhoHeldMoreIsNotWaitedForForEver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f, back, holder, _ := rollFive(t)
+		f.start(back.name)
+		heard(t, back)
+		holder.stop()
+		began := time.Now()
+		mustPropose(t, f.leader(), put(99))
+		if took := time.Since(began); took < atLeastWithin-recallCall {
+			t.Errorf("somebody leads after %s", took)
+		}
+	})
+}
+
 // A leader that heard of entries in an earlier term counts a follower without them no more, whatever that one thinks of itself.
 func TestLeaderDoesNotCountARolledBackFollower(t *testing.T) {
 	inBubble(t, testLeaderDoesNotCountARolledBackFollower)

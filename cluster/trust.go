@@ -38,7 +38,37 @@ func (o *observer) takes(command any) error {
 	if o.mute.Load() {
 		return errRecalling
 	}
+	if last, _, ok := candidacy(command); ok {
+		return o.suffices(last)
+	}
 	return nil
+}
+
+// holds is where our log ends, or the newest snapshot if that is further.
+func (o *observer) holds() store.Position {
+	index, term := o.snapshot()
+	last := store.Position{Term: term, Index: index}
+	var entry raft.Log
+	if library := o.library.Load(); library != nil && o.entry(library.LastIndex(), &entry) == nil {
+		if own := (store.Position{Term: entry.Term, Index: entry.Index}); last.Before(own) {
+			last = own
+		}
+	}
+	return last
+}
+
+// suffices is an error if a log that ends at an entry has less than atLeast. That bound ends once our own log reaches it: from then on the library
+// gives no vote for less. Of what a member forgot that acknowledged it, one of those who were asked holds all that was committed.
+func (o *observer) suffices(last store.Position) error {
+	bound := o.atLeast.Load()
+	switch {
+	case bound == nil || !last.Before(*bound):
+		return nil
+	case !o.holds().Before(*bound):
+		o.atLeast.CompareAndSwap(bound, nil)
+		return nil
+	}
+	return fmt.Errorf("%w (%s, and not %s)", errAtLeast, *bound, last)
 }
 
 // lost tells whether a follower that ends at an index lacks something committed that it held before. What it held was replaced by another
@@ -110,6 +140,9 @@ func (o *observer) vote(id raft.ServerID, last store.Position, ask func() error,
 	}
 	if o.mute.Load() {
 		return errRecalling
+	}
+	if err := o.suffices(last); err != nil {
+		return err
 	}
 	held := o.memory.of(id).Last
 	if err := o.hears(id, ask()); err != nil {

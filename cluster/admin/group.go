@@ -60,8 +60,8 @@ type Joiner interface {
 	Remember(server Member) Remembered
 }
 
-// Remembered is what a server told a member of itself, since that one started.
-type Remembered struct{ Term, Voted, LastTerm, LastIndex uint64 }
+// Remembered is what a server told a member of itself, since that one started, and what the member holds itself.
+type Remembered struct{ Term, Voted, LastTerm, LastIndex, HeldTerm, HeldIndex uint64 }
 
 // Change says who wants a change, and why.
 type Change struct {

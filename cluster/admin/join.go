@@ -87,5 +87,5 @@ func (s *JoinService) Leave(ctx context.Context, req *fairleadv1.LeaveRequest) (
 // Remember implements fairleadv1connect.JoinServiceHandler.
 func (s *JoinService) Remember(_ context.Context, req *fairleadv1.RememberRequest) (*fairleadv1.RememberResponse, error) {
 	r := s.joiner.Remember(Member{ID: req.GetServerId(), Name: req.GetName()})
-	return &fairleadv1.RememberResponse{Term: r.Term, Voted: r.Voted, LastTerm: r.LastTerm, LastIndex: r.LastIndex}, nil
+	return &fairleadv1.RememberResponse{Term: r.Term, Voted: r.Voted, LastTerm: r.LastTerm, LastIndex: r.LastIndex, HeldTerm: r.HeldTerm, HeldIndex: r.HeldIndex}, nil
 }

@@ -636,8 +636,11 @@ type RememberResponse struct {
 	// The newest term in which it gave the asked member its vote.
 	Voted uint64 `protobuf:"varint,2,opt,name=voted,proto3" json:"voted,omitempty"`
 	// Term and index of the newest entry that it held.
-	LastTerm      uint64 `protobuf:"varint,3,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
-	LastIndex     uint64 `protobuf:"varint,4,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
+	LastTerm  uint64 `protobuf:"varint,3,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	LastIndex uint64 `protobuf:"varint,4,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
+	// Term and index of the newest entry that the asked member holds itself, committed or not.
+	HeldTerm      uint64 `protobuf:"varint,5,opt,name=held_term,json=heldTerm,proto3" json:"held_term,omitempty"`
+	HeldIndex     uint64 `protobuf:"varint,6,opt,name=held_index,json=heldIndex,proto3" json:"held_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -700,6 +703,20 @@ func (x *RememberResponse) GetLastIndex() uint64 {
 	return 0
 }
 
+func (x *RememberResponse) GetHeldTerm() uint64 {
+	if x != nil {
+		return x.HeldTerm
+	}
+	return 0
+}
+
+func (x *RememberResponse) GetHeldIndex() uint64 {
+	if x != nil {
+		return x.HeldIndex
+	}
+	return 0
+}
+
 var File_fairlead_v1_join_proto protoreflect.FileDescriptor
 
 const file_fairlead_v1_join_proto_rawDesc = "" +
@@ -744,13 +761,16 @@ const file_fairlead_v1_join_proto_rawDesc = "" +
 	"\rLeaveResponse\"B\n" +
 	"\x0fRememberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tserver_id\x18\x02 \x01(\tR\bserverId\"x\n" +
+	"\tserver_id\x18\x02 \x01(\tR\bserverId\"\xb4\x01\n" +
 	"\x10RememberResponse\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05voted\x18\x02 \x01(\x04R\x05voted\x12\x1b\n" +
 	"\tlast_term\x18\x03 \x01(\x04R\blastTerm\x12\x1d\n" +
 	"\n" +
-	"last_index\x18\x04 \x01(\x04R\tlastIndex2\xdc\x02\n" +
+	"last_index\x18\x04 \x01(\x04R\tlastIndex\x12\x1b\n" +
+	"\theld_term\x18\x05 \x01(\x04R\bheldTerm\x12\x1d\n" +
+	"\n" +
+	"held_index\x18\x06 \x01(\x04R\theldIndex2\xdc\x02\n" +
 	"\vJoinService\x12D\n" +
 	"\aConfirm\x12\x1b.fairlead.v1.ConfirmRequest\x1a\x1c.fairlead.v1.ConfirmResponse\x12;\n" +
 	"\x04Join\x12\x18.fairlead.v1.JoinRequest\x1a\x19.fairlead.v1.JoinResponse\x12A\n" +

@@ -90,7 +90,7 @@ func (j *joiner) Report(_ context.Context, r admin.Report) (uint32, error) {
 // Remember gives what this member remembers of a server.
 func (j *joiner) Remember(server admin.Member) admin.Remembered {
 	k := j.node.Remembers(server.ID)
-	return admin.Remembered{Term: k.Term, Voted: k.Voted, LastTerm: k.Last.Term, LastIndex: k.Last.Index}
+	return admin.Remembered{Term: k.Term, Voted: k.Voted, LastTerm: k.Last.Term, LastIndex: k.Last.Index, HeldTerm: k.Held.Term, HeldIndex: k.Held.Index}
 }
 
 // others are the members that a member knows from its configuration, by name.
@@ -132,6 +132,7 @@ func (o *others) recall(self admin.Member) func(context.Context, cluster.Peer) (
 		}
 		return cluster.Known{
 			Term: answer.GetTerm(), Voted: answer.GetVoted(), Last: store.Position{Term: answer.GetLastTerm(), Index: answer.GetLastIndex()},
+			Held: store.Position{Term: answer.GetHeldTerm(), Index: answer.GetHeldIndex()},
 		}, nil
 	}
 }
