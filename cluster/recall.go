@@ -22,8 +22,8 @@ const (
 	// recallWithin bounds how long it waits for more than a majority needs. A group of three in which one is down would stop until that one is
 	// back otherwise, as often as a machine of the other two boots.
 	recallWithin = 10 * time.Second
-	// atLeastWithin bounds how long a member gives no vote for less than others said that they hold: who said so may be gone for good, and what he held
-	// have been nobody else's.
+	// atLeastWithin bounds how long a member gives no vote for less than others said that they hold: who said so may be gone for good, and nobody else
+	// may ever have had what he held.
 	atLeastWithin = time.Minute
 	// recallEvery is how often those are asked who did not answer yet.
 	recallEvery = 250 * time.Millisecond
