@@ -189,10 +189,10 @@ func (n *Node) standOnFloor() error {
 	}
 	f.Hold(kept)
 	n.guard.Raise(f)
-	n.seen.mute.Store(n.needsRecall())
-	if !n.seen.mute.Load() {
+	if !n.needsRecall() { // one that cannot be kept any more may be an old one
 		n.beginFloor()
 	}
+	n.seen.mute.Store(n.needsRecall())
 	return nil
 }
 

@@ -242,6 +242,28 @@ func testRolledBackDiskInFiveLosesNothing(t *testing.T) {
 	}
 }
 
+// A floor that cannot be kept any more may be too low for the folder that is there: the others are asked.
+func TestAFloorThatCannotBeKeptIsNotBelieved(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f, a, b, _ := roll(t)
+		low := store.OpenFloor(f.dir, ServerID(b.name, b.instance), "boot")
+		if err := low.Forget(); err != nil {
+			t.Fatal(err)
+		}
+		low = store.OpenFloor(f.dir, ServerID(b.name, b.instance), "boot")
+		low.Hold(store.Promises{Term: 1})
+		if err := errors.Join(low.Begin(), low.Close(), os.Mkdir(filepath.Join(f.dir, ServerID(b.name, b.instance)+".floor.new"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.open(); err == nil {
+			testkit.Until(t, "it ends", func() bool { return isClosed(b.ended) })
+		}
+		if !errors.Is(b.err, ErrRolledBack) || !strings.Contains(b.err.Error(), "says "+a.name) {
+			t.Errorf("it ended with %v", b.err)
+		}
+	})
+}
+
 // Who holds more than the others, and is gone for good, does not keep them from leading for ever.
 func TestWhoHeldMoreIsNotWaitedForForEver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -116,7 +116,8 @@ func (f *Floor) Hold(kept Promises) {
 	f.promises = kept
 }
 
-// Begin writes what is promised, and from then on whatever changes of it. There is a floor from then on.
+// Begin writes what is promised, and from then on whatever changes of it. There is a floor from then on, and none if that fails: what is there
+// may be too low, where it cannot be removed either.
 //
 // Errors: *Error.
 func (f *Floor) Begin() error {
@@ -127,6 +128,7 @@ func (f *Floor) Begin() error {
 
 func (f *Floor) begin() error {
 	if err := f.make(); err != nil {
+		f.known = false
 		return &Error{Path: f.path, Op: "make the floor", Remedy: remedyFloor, Err: errors.Join(err, f.drop())}
 	}
 	f.known = true
