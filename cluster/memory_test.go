@@ -82,7 +82,9 @@ func (h *honest) follow() {
 	kept := h.draw(0, len(h.log), "kept")
 	log := append([]uint64(nil), h.log[:kept]...)
 	for in := h.at(kept).Term; len(log) < kept+3; {
-		in = uint64(h.draw(int(in), int(h.term), "term of an entry"))
+		if in = uint64(h.draw(int(in), int(h.term), "term of an entry")); slices.Contains(h.led, in) {
+			in = h.term // nobody but itself writes entries of a term that it led
+		}
 		log = append(log, in)
 	}
 	if old, index := h.last(), uint64(len(log)); (store.Position{Term: log[index-1], Index: index}).Before(old) {
