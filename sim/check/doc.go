@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check judges a simulated world by the rules of the design, S1 to S26 and L1 to L4: a file each.
+// Package check judges a simulated world by the rules of the design, S1 to S28 and L1 to L4: a file each.
 //
 // It knows what can be seen from outside (package event) and keeps for each rule an account of the truth of its own,
 // simpler than the code under test. Of that code it uses the record alone: the Record replays what members applied and

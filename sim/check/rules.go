@@ -40,6 +40,7 @@ func Rules() []Rule {
 		{ID: "S25", Text: "`raft status` calls those healthy who have what was committed, and nobody else"},
 		{ID: "S26", Text: "a member whose data folder was put back to an earlier state neither votes nor follows"},
 		{ID: "S27", Text: "who is cut off from every majority says so within a stated time, however it spent that"},
+		{ID: "S28", Text: "a member whose copy of the record is another one than the group's ends by itself within a stated time, and nobody else does"},
 		{ID: "L1", Text: "once faults end, desired, observed and applied agree everywhere within a stated time"},
 		{ID: "L2", Text: "every deregistration completes once its driver answers again"},
 		{ID: "L3", Text: "with a quorum connected, new work completes within a stated time whatever the minority does"},
@@ -52,7 +53,7 @@ func Rules() []Rule {
 func makers() map[string]func(*judge) rule {
 	return map[string]func(*judge) rule{
 		"S1": newS1, "S2": newS2, "S3": newS3, "S4": newS4, "S5": newS5, "S6": newS6, "S7": newS7, "S8": newS8, "S9": newS9, "S10": newS10,
-		"S11": newS11, "S12": newS12, "S13": newS13, "S14": newS14, "S15": newS15, "S16": newS16, "S17": newS17, "S18": newS18, "S19": newS19, "S20": newS20, "S21": newS21, "S22": newS22, "S23": newS23, "S24": newS24, "S25": newS25, "S26": newS26, "S27": newS27,
+		"S11": newS11, "S12": newS12, "S13": newS13, "S14": newS14, "S15": newS15, "S16": newS16, "S17": newS17, "S18": newS18, "S19": newS19, "S20": newS20, "S21": newS21, "S22": newS22, "S23": newS23, "S24": newS24, "S25": newS25, "S26": newS26, "S27": newS27, "S28": newS28,
 		"L1": newL1, "L2": newL2, "L3": newL3, "L4": newL4, "model": newModel,
 	}
 }

@@ -27,7 +27,7 @@ func breaks(rule, name string, tell func(*story)) tale {
 }
 
 func tales() []tale {
-	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), audienceTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales(), socketTales(), tunnelTales(), probeTales(), endpointTales(), spareTales(), speakerTales(), revokeTales(), groupTales(), folderTales())
+	return slices.Concat(recordTales(), rescueTales(), outsideTales(), routeTales(), audienceTales(), aggregateTales(), trafficTales(), weightTales(), segmentTales(), moveTales(), kubernetesTales(), livenessTales(), wishTales(), socketTales(), tunnelTales(), probeTales(), endpointTales(), spareTales(), speakerTales(), revokeTales(), groupTales(), folderTales(), strayTales())
 }
 
 // judged tells a tale and gives the rules that it broke.

@@ -37,6 +37,7 @@ type scene struct {
 	darkAt map[string]time.Duration
 	faults map[int]event.FaultBegan
 	named  map[string]int           // by how many faults at present
+	stray  map[string]bool          // members whose copy of the record is another one than the group's, on purpose
 	frozen map[string]int           // by how many that may stop a process: it neither acts nor says anything
 	freed  map[string]time.Duration // when the last fault of somebody ended
 	struck map[string]time.Duration // when somebody's present fault began, or the last one: the first of those at a time
@@ -114,7 +115,7 @@ func newScene(t Topology, record *Record) *scene {
 		topology: t, record: record, nodeAt: map[netip.Addr]string{},
 		runs: map[string]bool{}, boots: map[string]string{}, dark: map[string]bool{}, darkAt: map[string]time.Duration{},
 		faults: map[int]event.FaultBegan{}, named: map[string]int{}, frozen: map[string]int{}, freed: map[string]time.Duration{}, calm: never,
-		struck:  map[string]time.Duration{},
+		struck: map[string]time.Duration{}, stray: map[string]bool{},
 		contact: map[string]contact{}, applied: map[string]uint64{}, sound: never, lead: never, misled: never,
 		servers: map[string][]fsm.ServerID{}, waiting: map[string]time.Duration{}, recalls: map[string]*recall{},
 		sessions: map[link]session{}, hostile: map[string]trouble{}, cut: map[link]bool{}, ways: newWays(), steered: map[string]steered{}, meddled: map[string]time.Duration{},
@@ -146,6 +147,9 @@ func (s *scene) hear(e event.Stamped) {
 		}
 	case event.Wiped:
 		s.waiting[x.Machine] = s.now
+		if !x.Old {
+			delete(s.stray, x.Machine)
+		}
 	case event.MachineDown:
 		s.dark[x.Machine], s.darkAt[x.Machine] = true, s.now
 		if t := s.sockets[x.Machine]; t != nil {
@@ -227,6 +231,7 @@ func (s *scene) fault(e event.Event) {
 		s.trouble(x, true)
 		s.faults[x.ID] = x
 		s.sticks(x)
+		s.strays(x)
 		each(x.On, func(name string) {
 			if s.named[name]++; s.named[name] == 1 {
 				s.struck[name] = s.now
@@ -251,6 +256,16 @@ func (s *scene) fault(e event.Event) {
 func (s *scene) sticks(f event.FaultBegan) {
 	if f.Fault == "disk-hang" && slices.Contains(f.On, s.leader) {
 		s.stuck = s.now + givesUp
+	}
+}
+
+// strays takes in whose copy of the record becomes another one. It stays so on their disks.
+func (s *scene) strays(f event.FaultBegan) {
+	if f.Fault != "stray-record" {
+		return
+	}
+	for _, name := range f.On {
+		s.stray[name] = true
 	}
 }
 

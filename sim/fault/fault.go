@@ -136,7 +136,7 @@ func All() []Kind { return kinds() }
 func kinds() []Kind {
 	return slices.Concat(
 		processKinds(), powerKinds(), diskKinds(), lossKinds(), cutKinds(), linkKinds(), clockKinds(), switchKinds(), speakerKinds(),
-		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(), strangerKinds(),
+		kernelKinds(), segmentKinds(), driverKinds(), groupKinds(), upgradeKinds(), rescueKinds(), kubernetesKinds(), revokeKinds(), strangerKinds(), strayKinds(),
 	)
 }
 

@@ -43,7 +43,7 @@ func (g *guest) member(ctx context.Context) error {
 		Drivers:    g.drivers(clock),
 		Unshown:    !g.start.Shown,
 		Random:     rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		Machine:    watchRecord,
+		Machine:    g.watchRecord,
 		Tuning: member.Tuning{Leader: leader.Timing{
 			RetryFloor: g.start.Tuning.RetryFloor, RetryCap: g.start.Tuning.RetryCap, Drift: g.start.Tuning.Drift,
 		}},

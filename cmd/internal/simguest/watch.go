@@ -26,15 +26,20 @@ import (
 func tell(f fact.Fact) { abi.Observe(uint32(f.Kind()), fact.Encode(f)) }
 
 // watchRecord stands before the record.
-func watchRecord(r cluster.Record) cluster.Machine { return watched{r} }
+func (g *guest) watchRecord(r cluster.Record) cluster.Machine {
+	return watched{r, stray{r, g.start.Name}}
+}
 
-type watched struct{ cluster.Record }
+type watched struct {
+	cluster.Record
+	stray stray
+}
 
 // ApplyEntries implements cluster.Machine.
 func (w watched) ApplyEntries(entries []cluster.LogEntry) [][]cluster.Outcome {
 	out := make([][]cluster.Outcome, 0, len(entries))
-	for i, e := range entries {
-		out = append(out, w.Record.ApplyEntries(entries[i:i+1])...)
+	for _, e := range entries {
+		out = append(out, w.stray.apply(e)...)
 		tell(fact.Applied{Index: uint64(e.Index), Term: e.Term, Entry: e.Data, Digest: w.Read().Digest().String()})
 	}
 	return out

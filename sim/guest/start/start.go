@@ -57,6 +57,15 @@ var (
 // MostTunnels is for how many hosts these have addresses.
 const MostTunnels = 6
 
+// What the record says of a member by the id of a policy, which begins with one of these, and ends with the member's name: from that entry on its
+// copy is another one, or a bit of it flips in its memory, of which its digest does not tell. That befalls who applies it within StrayWithin of when
+// it was asked for, and not who starts later and applies it once more.
+const (
+	OtherRecord = "other-record-"
+	FlippedBit  = "flipped-bit-"
+	StrayWithin = 5 * time.Second
+)
+
 // Releases that a process may be of. Older knows format 1 of the record only (see sim/mutants/releases).
 const (
 	Current = "current"
