@@ -100,6 +100,7 @@ const streamBroke = "replication failed"
 func (n *Node) transferTo(ctx context.Context, s raft.Server, what string) error {
 	within, cancel := context.WithTimeout(ctx, 2*n.o.Tuning.Election+busyFor) // the library takes as long as an election twice
 	defer cancel()
+	term := n.raft.CurrentTerm()
 	end, err := n.transfers.begin(s.ID, n.took(within, s.ID))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -110,8 +111,28 @@ func (n *Node) transferTo(ctx context.Context, s raft.Server, what string) error
 		return fmt.Errorf("%s: %w: nothing was heard of it; `raft status` tells who leads", what, ErrUnknownOutcome)
 	case errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
 		return fmt.Errorf("%s: %w: the library has not done with an earlier transfer; ask again in some seconds", what, ErrNotReady)
+	case err != nil && strings.HasSuffix(err.Error(), tookLong) && n.left(ctx, term):
+		return nil
 	}
 	return n.leaderError(what, err)
+}
+
+// tookLong is what the library says (v1.7.3, leadershipTransfer) where this member leads on for as long as an election takes after the successor was
+// told to begin one. That one goes on with it.
+const tookLong = "leadership transfer timeout"
+
+// left tells whether this member ceases to lead in a term within the time of one more election.
+func (n *Node) left(ctx context.Context, term uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, n.o.Tuning.Election)
+	defer cancel()
+	for n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term {
+		select {
+		case <-time.After(n.o.Tuning.Election / 50):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // took is when a server last answered to entries. One that did not take an earlier transfer is sent one first, and has a moment to answer: in a
