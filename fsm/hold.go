@@ -17,6 +17,9 @@ type Hold struct {
 	History  Trail    `pb:"7" json:"history"`
 }
 
+// OfSource is what a hold is of that stands for a whole source which ran back, by its name.
+const OfSource = "Source"
+
 // Table is TableHolds.
 func (*Hold) Table() Table { return TableHolds }
 

@@ -8,12 +8,9 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// ofSource is the kind of what is held where a whole source is, by its name.
-const ofSource = "Source"
-
 // Rewinds are the holds of sources that ran back, in order of their ids. An operator's `accept-rewind` ends them; so does their release.
 func Rewinds(record *fsm.View) []*fsm.Hold {
-	return slices.DeleteFunc(fsm.List[*fsm.Hold](record, fsm.TableHolds), func(h *fsm.Hold) bool { return h.Of != ofSource })
+	return slices.DeleteFunc(fsm.List[*fsm.Hold](record, fsm.TableHolds), func(h *fsm.Hold) bool { return h.Of != fsm.OfSource })
 }
 
 // RewindOf finds the hold of a source that ran back; nil if there is none.
@@ -53,7 +50,7 @@ func (s *sentry) rewinds(record *fsm.View, source string, v *Verdict) (reason st
 		return "rewinds are accepted by configuration", AcceptRewind(record, source)
 	case h == nil:
 		return "the source ran back", []fsm.Command{&fsm.PutHold{
-			ID: fsm.HoldID(s.part.holdPrefix() + "rewind-" + source), Of: ofSource, Subjects: []string{source}, Why: v.Rewind.Why,
+			ID: fsm.HoldID(s.part.holdPrefix() + "rewind-" + source), Of: fsm.OfSource, Subjects: []string{source}, Why: v.Rewind.Why,
 		}}
 	}
 	return "", nil

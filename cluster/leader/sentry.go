@@ -211,7 +211,7 @@ func (s *sentry) holds(record *fsm.View, worlds []world.World, verdicts []Verdic
 
 // tellHold tells the log, once in a term, of a hold of the part that waits for an operator.
 func (s *sentry) tellHold(h *fsm.Hold) {
-	source := h.Of == ofSource
+	source := h.Of == fsm.OfSource
 	if h.Released || s.held[h.ID] || !s.part.holds(h.ID) || !source && !slices.Contains(s.part.kinds(), world.Kind(h.Of)) {
 		return // that of silent nodes is told of by who put it there
 	}

@@ -31,7 +31,7 @@ func action(reason string) string {
 		return "Allocate"
 	case EventWithdrawn:
 		return "Withdraw"
-	case EventNotAsWritten, EventRemovalHeld:
+	case EventNotAsWritten, EventRemovalHeld, EventSourceRanBack:
 		return "Read"
 	case EventOverwritten:
 		return "WriteStatus"

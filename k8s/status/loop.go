@@ -34,6 +34,7 @@ type run struct {
 	brake         writes.Brake
 	complained    map[string]bool             // remedies that were told since a write succeeded
 	held          map[fsm.HoldID]fsm.Revision // holds that were told of
+	rewound       string                      // why the source of Services ran back, empty if it did not
 }
 
 // work is what is known of one Service in this term.
@@ -97,6 +98,9 @@ func (r *run) readRecord(now time.Time) {
 	concerned, all := scan(r.view, v)
 	r.view, r.looked = v, now
 	r.tellHolds(now)
+	if rewound := rewoundIn(v); rewound != r.rewound {
+		r.rewound, all = rewound, true
+	}
 	if all {
 		r.noticeAll(now)
 	}
@@ -171,7 +175,7 @@ func (r *run) notice(id fsm.ServiceID, now time.Time) {
 		if w.told = recall(&s, seen); !r.c.Options.ours(seen) {
 			w.told.addresses = s.addresses // no condition says what was told: what is well is not told again
 		}
-	} else if w.told == nil && f == nil && r.unread(id, seen) {
+	} else if w.told == nil && f == nil && (r.unread(id, seen) || r.stuck(seen)) {
 		w.told = &story{uid: seen.UID}
 	}
 	r.writes.Add(id, now)
@@ -210,6 +214,7 @@ func (r *run) tellAll(now time.Time) {
 func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	f, seen := r.facts(id)
 	misread := f != nil || r.unread(id, seen)
+	stuck := f == nil && r.stuck(seen)
 	if seen != nil && seen.UID != w.told.uid { // another life under the same name
 		gone := storyOf(nil, r.why, w.told)
 		r.announce(tell(id, w.told, &gone), &w.events, now)
@@ -218,6 +223,9 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	next := storyOf(f, r.why, w.told)
 	if misread {
 		next.problems = r.misread[id]
+	}
+	if stuck {
+		next.stuck = r.rewound
 	}
 	lacking := next.lacking()
 	if lacking.waiting == (verdict{}) {
@@ -232,7 +240,7 @@ func (r *run) tell(id fsm.ServiceID, w *work, now time.Time) {
 	}
 	r.announce(tell(id, w.told, &next), &w.events, now)
 	w.told = &next
-	if f == nil && !misread {
+	if f == nil && !misread && !stuck {
 		w.told = nil
 	}
 	r.forget(id, w)

@@ -567,6 +567,42 @@ func TestHeldRemovalsAreTold(t *testing.T) {
 	})
 }
 
+// Who makes a Service after the cluster's etcd was restored hears there why nothing comes of it, once, whoever leads.
+func TestServicesOfAClusterThatRanBackAreToldWhy(t *testing.T) {
+	why := "the cluster ran back: `fairlead accept-rewind kubernetes` says that this is meant"
+	during(t, func() *cluster { return newCluster("web", "other", "gone") }, func(s *stageOf) {
+		s.b.service(t, "default/web")
+		s.b.serve(t, "default/web", "203.0.113.10", "n1")
+		s.c.change("gone", func(o *served) { o.class = "example.com/other" })
+		pass(5 * time.Second)
+		s.b.do(t, &fsm.PutHold{ID: "rewind-kubernetes", Of: fsm.OfSource, Subjects: []string{"kubernetes"}, Why: why})
+		pass(time.Minute)
+		s.stop()
+		s.lead()
+		pass(time.Minute)
+		if n := s.c.told(EventSourceRanBack); n != 1 {
+			t.Fatalf("%d Events, want one: %v", n, s.c.events)
+		}
+		for _, e := range s.c.events {
+			if e.Reason == EventSourceRanBack && (e.Note != why || e.Type != "Warning" || e.Regarding.Name != "other") {
+				t.Errorf("told %s on %s: %q", e.Type, e.Regarding.Name, e.Note)
+			}
+		}
+		before := s.c.tellings
+		s.c.change("other", func(*served) {})
+		if pass(time.Minute); s.c.tellings != before {
+			t.Errorf("%d Events again when it changed", s.c.tellings-before)
+		}
+		s.b.do(t, &fsm.DeleteHold{ID: "rewind-kubernetes"})
+		pass(time.Minute)
+		s.b.do(t, &fsm.PutHold{ID: "rewind-kubernetes", Of: fsm.OfSource, Subjects: []string{"kubernetes"}, Why: why + " again"})
+		pass(time.Minute)
+		if n := s.c.told(EventSourceRanBack); n != 2 {
+			t.Errorf("%d Events, want one for each time", n)
+		}
+	})
+}
+
 func TestNewRefusesHalfAConfig(t *testing.T) {
 	whole := Config{
 		Record: fsm.New(), Store: NewStore(), API: web(), Clock: machineClock{}, Log: slog.New(slog.DiscardHandler), Instance: "m1", Options: ours,

@@ -46,6 +46,8 @@ type story struct {
 	lacks     *lacks // nil for nothing
 	// problems are what cannot be used as it is written.
 	problems []string
+	// stuck is why nothing is done about it that the cluster says now; empty if something is.
+	stuck string
 	at       fsm.Revision
 }
 
@@ -227,6 +229,9 @@ func tell(id fsm.ServiceID, before, now *story) []telling {
 		if !slices.Contains(before.problems, p) { // it is of no change of the record, so that a next leader makes the same Event
 			out = append(out, telling{id: id, uid: now.uid, warning: true, reason: EventNotAsWritten, note: p})
 		}
+	}
+	if now.stuck != "" && now.stuck != before.stuck {
+		out = append(out, telling{id: id, uid: now.uid, warning: true, reason: EventSourceRanBack, note: now.stuck})
 	}
 	if v := is.waiting; v != (verdict{}) && v.reason != was.waiting.reason && before.silent() {
 		say(v.reason == ReasonNoNextHop || v.reason == ReasonNodesFailed || v.reason == ReasonNoSession, EventNotAnnounced, "%s", v.message)
