@@ -230,6 +230,21 @@ func (w *history) drawLease(t *rapid.T) fsm.Command {
 	}
 }
 
+// drawOpen draws sessions, which may be out of order.
+func drawOpen(t *rapid.T) (open []fsm.Reach) {
+	for range rapid.IntRange(0, 2).Draw(t, "open") {
+		open = append(open, drawReach(t, rapid.SampledFrom([]fsm.PeerName{"s1", "s2"}).Draw(t, "peer")))
+	}
+	return open
+}
+
+func drawSessions(t *rapid.T) fsm.Sessions {
+	if !rapid.Bool().Draw(t, "tells of its sessions") {
+		return fsm.Sessions{}
+	}
+	return fsm.Sessions{Told: true, Open: drawOpen(t)}
+}
+
 func (w *history) drawNode(t *rapid.T) fsm.Command {
 	id := among(t, "node", nodes)
 	n := w.model.nodes[id]
@@ -242,7 +257,7 @@ func (w *history) drawNode(t *rapid.T) fsm.Command {
 	case 8, 9:
 		return &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{
 			Node: id, Boot: boot, Speaks: rapid.IntRange(0, 3).Draw(t, "speaks") > 0,
-			Announced: w.near(t, "announced", n.announced), Withdrawn: w.near(t, "withdrawn", n.withdrawn),
+			Announced: w.near(t, "announced", n.announced), Withdrawn: w.near(t, "withdrawn", n.withdrawn), Sessions: drawSessions(t),
 		}}}
 	case 0, 1:
 		return &fsm.PutNode{
@@ -286,11 +301,7 @@ func (w *history) drawMember(t *rapid.T) fsm.Command {
 		c := &fsm.ReportSessions{}
 		for range rapid.IntRange(0, 2).Draw(t, "members") {
 			said := fsm.MemberSessions{Server: id, Run: rapid.SampledFrom([]string{s.run, s.run, s.run, "r1", "r2"}).Draw(t, "run")}
-			for range rapid.IntRange(0, 2).Draw(t, "open") {
-				said.Open = append(said.Open, fsm.Reach{
-					Peer: rapid.SampledFrom([]fsm.PeerName{"s1", "s2"}).Draw(t, "peer"), IPv4: rapid.Bool().Draw(t, "IPv4"), IPv6: rapid.Bool().Draw(t, "IPv6"),
-				})
-			}
+			said.Open = drawOpen(t)
 			c.Members = append(c.Members, said)
 			id = among(t, "next server", servers)
 			s = w.model.members[id]

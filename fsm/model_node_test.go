@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"fairlead.io/fairlead/fsm"
 )
@@ -30,6 +31,7 @@ type mNode struct {
 	withdrawn    rev
 	excused      rev // the newest withdrawal that did not wait for it
 	away         fsm.Absence
+	sessions     fsm.Sessions // that count as open
 }
 
 // applyNode has the rules of nodes: what a boot acknowledged is void after the next one (S9).
@@ -113,10 +115,14 @@ func (m *model) acknowledge(mark fsm.AppliedMark) bool {
 // speaker takes in what a node says of its own BGP side.
 func (m *model) speaker(mark fsm.SpeakerMark) bool {
 	n, exists := m.nodes[mark.Node]
-	if m.format < 2 || !exists || n.boot == "" || n.boot != mark.Boot || older(m.now, mark.Announced) || older(m.now, mark.Withdrawn) {
+	if m.format < 2 || !exists || n.boot == "" || n.boot != mark.Boot || older(m.now, mark.Announced) || older(m.now, mark.Withdrawn) ||
+		!slices.IsSortedFunc(mark.Sessions.Open, func(a, b fsm.Reach) int { return strings.Compare(string(a.Peer), string(b.Peer)) }) {
 		return false
 	}
 	n.speaks, n.away = mark.Speaks, fsm.Absence{}
+	if mark.Sessions.Told {
+		n.sessions = mark.Sessions
+	}
 	if older(n.announced, mark.Announced) {
 		n.announced = mark.Announced
 	}

@@ -83,7 +83,7 @@ func (m *model) facts() facts {
 	}
 	for id, n := range m.nodes {
 		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, n.others, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
-		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused, n.away)
+		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused, n.away, n.sessions)
 	}
 	for id, p := range m.policies {
 		f.add("policy", id, p.uid, p.version)
@@ -207,7 +207,7 @@ func factsOf(v *fsm.View) facts {
 	}
 	for _, r := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, r.Others, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
-		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused, r.Speaking.Absence)
+		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused, r.Speaking.Absence, r.Speaking.Sessions)
 	}
 	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		f.add("policy", r.ID, r.UID, r.Version)

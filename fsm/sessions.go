@@ -13,8 +13,8 @@ import (
 // sessions counts for every peer.
 const FormatSessions uint32 = 2
 
-// Sessions are the BGP sessions that a speaker has open. The zero value says nothing of them: a member that never told is taken at its
-// word for what is on the wire. From format 2 on.
+// Sessions are the BGP sessions that a speaker, a member's or a node's, has open. The zero value says nothing of them: one that never told is taken
+// at its word for what is on the wire. From format 2 on.
 type Sessions struct {
 	Told bool    `pb:"1" json:"told"`
 	Open []Reach `pb:"2" json:"open"` // by peer
@@ -37,6 +37,11 @@ func (r Reach) Takes(a netip.Addr) bool {
 
 // Equal tells whether s and o say the same.
 func (s Sessions) Equal(o Sessions) bool { return s.Told == o.Told && slices.Equal(s.Open, o.Open) }
+
+// inOrder tells whether the peers are in order, each once.
+func (s Sessions) inOrder() bool {
+	return slices.IsSortedFunc(s.Open, func(a, b Reach) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
+}
 
 // reaches tells whether any of some peers is sent an address.
 func (s Sessions) reaches(peers []*Peer, a netip.Addr) bool {
@@ -74,7 +79,7 @@ func (c *ReportSessions) apply(tx *txn) Outcome {
 		case !ok || m.Run != s.Run:
 			out = refuse(RejectStaleRevision, "sessions of member "+string(s.Server), "", s.Run)
 			continue
-		case !slices.IsSortedFunc(s.Open, func(a, b Reach) int { return strings.Compare(string(a.Peer), string(b.Peer)) }):
+		case !(Sessions{Open: s.Open}).inOrder():
 			out = refuse(RejectInvalid, "sessions of member "+string(s.Server), "", "peers in order")
 			continue
 		}

@@ -76,9 +76,16 @@ func TestPropertyHopsAreAnnouncedToSomebody(t *testing.T) {
 			anything = anything || !p.ofNodes
 		}
 		if rapid.Bool().Draw(t, "the node speaks") {
-			fsmtest.Tell(t, s, &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: true, Announced: written}}})
+			mark := fsm.SpeakerMark{Node: "n1", Boot: "b1", Speaks: true, Announced: written}
+			if rapid.IntRange(0, 3).Draw(t, "it tells of its sessions") > 0 {
+				mark.Sessions.Told = true
+				for _, peer := range slices.Sorted(slices.Values(some(t, "its sessions", names))) {
+					mark.Sessions.Open = append(mark.Sessions.Open, drawReach(t, peer))
+				}
+			}
+			fsmtest.Tell(t, s, &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{mark}})
 			for name, p := range peers {
-				heard = heard || p.ofNodes && due[name]
+				heard = heard || p.ofNodes && due[name] && (!mark.Sessions.Told || slices.ContainsFunc(mark.Sessions.Open, func(r fsm.Reach) bool { return r.Peer == name && r.Takes(address) }))
 			}
 		}
 		var announcers []string
@@ -90,7 +97,7 @@ func TestPropertyHopsAreAnnouncedToSomebody(t *testing.T) {
 				reaches = false
 				said := fsm.MemberSessions{Server: server, Run: "r"}
 				for _, peer := range slices.Sorted(slices.Values(some(t, "sessions of "+name, names))) {
-					r := fsm.Reach{Peer: peer, IPv4: rapid.Bool().Draw(t, "takes IPv4"), IPv6: rapid.Bool().Draw(t, "takes IPv6")}
+					r := drawReach(t, peer)
 					said.Open = append(said.Open, r)
 					takes := r.IPv4
 					if !address.Is4() {
@@ -127,6 +134,10 @@ func TestPropertyHopsAreAnnouncedToSomebody(t *testing.T) {
 	})
 }
 
+func drawReach(t *rapid.T, peer fsm.PeerName) fsm.Reach {
+	return fsm.Reach{Peer: peer, IPv4: rapid.Bool().Draw(t, "takes IPv4"), IPv6: rapid.Bool().Draw(t, "takes IPv6")}
+}
+
 // sends tells whether a peer is sent an address of a pool by way of n1. Where no advertisement that is about it chooses the node, all count;
 // where none is about it, everybody is sent it.
 func sends(ads []toldAdvertisement, pool fsm.PoolName, to fsm.PeerName) bool {
@@ -148,4 +159,22 @@ func sends(ads []toldAdvertisement, pool fsm.PoolName, to fsm.PeerName) bool {
 		}
 	}
 	return len(about) == 0
+}
+
+// What a node says of its sessions holds until it says something else of them, over its boots, too.
+func TestSessionsOfNodesStay(t *testing.T) {
+	s := fsm.New()
+	open := fsm.Sessions{Told: true, Open: []fsm.Reach{{Peer: "tor", IPv4: true}}}
+	fsmtest.Tell(t, s, &fsm.InitGroup{Group: "g", Format: fsm.NewestFormat}, &fsm.PutNode{ID: "n1"}, &fsm.RegisterBoot{Node: "n1", Boot: "b1"},
+		&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: true, Sessions: open}}})
+	for _, command := range []fsm.Command{
+		&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b1", Speaks: true, Announced: s.Read().Revision()}}},
+		&fsm.RegisterBoot{Node: "n1", Boot: "b2"},
+		&fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "n1", Boot: "b2", Speaks: false}}},
+	} {
+		fsmtest.Tell(t, s, command)
+		if n, _ := fsm.Get[*fsm.Node](s.Read(), fsm.TableNodes, "n1"); !n.Speaking.Sessions.Equal(open) {
+			t.Errorf("after %T it has %+v", command, n.Speaking.Sessions)
+		}
+	}
 }

@@ -15,6 +15,14 @@ type Speaking struct {
 	Excused Revision `pb:"4" json:"excused,omitzero"`
 	// Absence is how long its agent has not been heard under this boot.
 	Absence Absence `pb:"5" json:"absence,omitzero"`
+	// Sessions are those that count as open, until it says something else. They outlive its boots.
+	Sessions Sessions `pb:"6" json:"sessions,omitzero"`
+}
+
+// Equal tells whether s and o say the same.
+func (s Speaking) Equal(o Speaking) bool {
+	return s.Speaks == o.Speaks && s.Announced == o.Announced && s.Withdrawn == o.Withdrawn && s.Excused == o.Excused && s.Absence == o.Absence &&
+		s.Sessions.Equal(o.Sessions)
 }
 
 // MayBeHeld tells whether a switch may hold a path of the node that was withdrawn at a revision.
@@ -32,11 +40,18 @@ type SpeakerMark struct {
 	Speaks    bool     `pb:"3"`
 	Announced Revision `pb:"4"`
 	Withdrawn Revision `pb:"5"`
+	// Sessions are those that count as open, in order of peers; not told, they are as they were.
+	Sessions Sessions `pb:"6"`
 }
 
 // News tells whether a node's row lacks what a mark says.
 func (m SpeakerMark) News(n *Node) bool {
-	return n.Speaking.Speaks != m.Speaks || n.Speaking.Announced.Before(m.Announced) || n.Speaking.Withdrawn.Before(m.Withdrawn)
+	return n.Speaking.Speaks != m.Speaks || n.Speaking.Announced.Before(m.Announced) || n.Speaking.Withdrawn.Before(m.Withdrawn) || m.NewSessions(n)
+}
+
+// NewSessions tells whether a mark says of a node's sessions what its row does not have.
+func (m SpeakerMark) NewSessions(n *Node) bool {
+	return m.Sessions.Told && !m.Sessions.Equal(n.Speaking.Sessions)
 }
 
 // Kind is KindReportSpeakers.
@@ -66,13 +81,18 @@ func (tx *txn) speaker(m SpeakerMark) Outcome {
 		return refuse(RejectStaleBoot, subject, string(n.Boot), string(m.Boot))
 	case tx.revision().Before(m.Announced) || tx.revision().Before(m.Withdrawn):
 		return refuse(RejectStaleRevision, subject, n.Speaking.Withdrawn.String(), newer(m.Announced, m.Withdrawn).String())
+	case !m.Sessions.inOrder():
+		return refuse(RejectInvalid, subject, "", "peers in order")
 	case !m.News(n) && n.Speaking.Absence == Absence{}:
 		return tx.ok()
 	}
 	next := *n
 	next.Speaking = Speaking{
 		Speaks: m.Speaks, Announced: newer(n.Speaking.Announced, m.Announced), Withdrawn: newer(n.Speaking.Withdrawn, m.Withdrawn),
-		Excused: n.Speaking.Excused,
+		Excused: n.Speaking.Excused, Sessions: n.Speaking.Sessions,
+	}
+	if m.Sessions.Told {
+		next.Speaking.Sessions = m.Sessions
 	}
 	switch {
 	case m.Speaks && !n.Speaking.Speaks:

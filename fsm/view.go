@@ -167,7 +167,7 @@ func (v *View) written(r *Route, h NextHop, since Revision) (written, heard bool
 		}
 	}
 	if n, known := Get[*Node](v, TableNodes, string(h.Node())); known && n.Speaking.Speaks && !n.Speaking.Announced.Before(since) {
-		if look(); len(nodes) > 0 {
+		if look(); len(nodes) > 0 && n.Speaking.Sessions.reaches(nodes, a) {
 			return true, true
 		}
 	}

@@ -105,6 +105,10 @@ func (s *Service) ReportSpeaker(ctx context.Context, req *fairleadv1.ReportSpeak
 		Node: fsm.NodeID(req.GetNode()), Boot: fsm.BootID(req.GetBoot()), Speaks: req.GetSpeaks(),
 		Announced: desired.RevisionOf(req.GetAnnounced()), Withdrawn: desired.RevisionOf(req.GetWithdrawn()),
 	}
+	var err error
+	if m.Sessions, err = openSessions(req.GetSessions()); err != nil {
+		return nil, err
+	}
 	if m.Node == "" || m.Boot == "" {
 		return nil, &admin.Refusal{Code: admin.Invalid, What: "report of a speaker", Why: "node or boot is missing", Remedy: "name both"}
 	}
@@ -114,6 +118,27 @@ func (s *Service) ReportSpeaker(ctx context.Context, req *fairleadv1.ReportSpeak
 		}
 	}
 	return &fairleadv1.ReportSpeakerResponse{}, nil
+}
+
+// openSessions reads what a node says of its sessions; not told if it says nothing.
+func openSessions(m *fairleadv1.OpenSessions) (out fsm.Sessions, err error) {
+	if m == nil {
+		return out, nil
+	}
+	refuse := func(why, remedy string) error {
+		return &admin.Refusal{Code: admin.Invalid, What: "report of a speaker", Why: why, Remedy: remedy}
+	}
+	if n := len(m.GetSessions()); n > maxSessions {
+		return out, refuse(fmt.Sprintf("it has %d BGP sessions", n), fmt.Sprintf("at most %d make sense", maxSessions))
+	}
+	out.Told = true
+	for _, s := range m.GetSessions() {
+		if n := len(s.GetNeighbour()); n > maxSessionText {
+			return out, refuse(fmt.Sprintf("it names a neighbour in %d bytes", n), fmt.Sprintf("at most %d make sense", maxSessionText))
+		}
+		out.Open = append(out.Open, fsm.Reach{Peer: fsm.PeerName(s.GetNeighbour()), IPv4: s.GetIpv4(), IPv6: s.GetIpv6()})
+	}
+	return out, nil
 }
 
 // commitSpeaker has a mark committed.
@@ -140,6 +165,9 @@ func (s *Service) commitSpeaker(ctx context.Context, m fsm.SpeakerMark, reason s
 func awaitsSpeaker(v *fsm.View, m fsm.SpeakerMark) bool {
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(m.Node))
 	if !ok || n.Speaking.Speaks != m.Speaks || v.Revision().Before(m.Announced) || v.Revision().Before(m.Withdrawn) {
+		return true
+	}
+	if m.NewSessions(n) {
 		return true
 	}
 	news := func(have, mark, since fsm.Revision) bool { return have.Before(since) && !mark.Before(since) }

@@ -43,7 +43,10 @@ func FuzzAgents(f *testing.F) {
 				Links: []*fairleadv1.Link{{Name: "eth0", Up: true, Prefixes: []string{"10.0.0.0/24", "2001:db8::/64"}}},
 			},
 		},
-		{&fairleadv1.ReportSpeakerRequest{Node: "n1", Boot: "b1", Speaks: true, Announced: revision, Withdrawn: revision}},
+		{&fairleadv1.ReportSpeakerRequest{
+			Node: "n1", Boot: "b1", Speaks: true, Announced: revision, Withdrawn: revision,
+			Sessions: &fairleadv1.OpenSessions{Sessions: []*fairleadv1.OpenSession{{Neighbour: "tor", Ipv4: true}}},
+		}},
 		{&fairleadv1.AcknowledgeRequest{Node: "n1", Boot: "b1", Revision: revision, Failed: []*fairleadv1.FailedAddress{{Address: "10.0.0.1", Why: "x"}}}},
 		{&fairleadv1.SyncRequest{Node: "n1", Boot: "b1", Have: revision, Digest: make([]byte, 16), Addresses: [][]byte{{10, 0, 0, 1}}, Tunnels: true}},
 	} {

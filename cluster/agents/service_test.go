@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +39,25 @@ func newService(t testing.TB, g *grouptest.Group) *Service {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// What a node says of its sessions is bounded, and in order of peers.
+func TestSessionsOfNodesAreBounded(t *testing.T) {
+	g := grouptest.NewGroup(t)
+	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.RegisterBoot{Node: "n1", Boot: "b1"})
+	s := newService(t, g)
+	session := func(name string) *fairleadv1.OpenSession { return &fairleadv1.OpenSession{Neighbour: name, Ipv4: true} }
+	for what, sessions := range map[string][]*fairleadv1.OpenSession{
+		"make sense":     slices.Repeat([]*fairleadv1.OpenSession{session("a")}, maxSessions+1),
+		"bytes":          {session(strings.Repeat("a", maxSessionText+1))},
+		"peers in order": {session("b"), session("a")},
+		"":               {session("a"), session("b")},
+	} {
+		_, err := s.ReportSpeaker(t.Context(), &fairleadv1.ReportSpeakerRequest{Node: "n1", Boot: "b1", Speaks: true, Sessions: &fairleadv1.OpenSessions{Sessions: sessions}})
+		if (err == nil) != (what == "") || err != nil && !strings.Contains(err.Error(), what) {
+			t.Errorf("want %q: %v", what, err)
+		}
+	}
 }
 
 // runs has a service work until the test ends.

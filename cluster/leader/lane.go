@@ -144,7 +144,7 @@ func (l *lane) asksForPlan(record *fsm.View) bool {
 	fsm.Changes(l.record, record, fsm.TableNodes, func(before, after *fsm.Node) {
 		asks = asks || before == nil || after == nil || before.Liveness != after.Liveness || before.Boot != after.Boot ||
 			before.Eligible != after.Eligible || !slices.Equal(before.Addresses, after.Addresses) || !slices.Equal(before.Failed, after.Failed) ||
-			before.Speaking != after.Speaking
+			!before.Speaking.Equal(after.Speaking)
 	})
 	return asks
 }

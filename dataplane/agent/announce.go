@@ -26,8 +26,29 @@ type Speaker interface {
 	Sessions() (states map[string]string, number uint64)
 }
 
-// SpeakerMarks are up to where a speaker's paths are on the wire, and up to where no switch holds more than them.
-type SpeakerMarks struct{ Announced, Withdrawn fsm.Revision }
+// SpeakerMarks are up to where a speaker's paths are on the wire, and up to where no switch holds more than them; and which of its sessions count
+// as open, in order of peers, once that is known.
+type SpeakerMarks struct {
+	Announced, Withdrawn fsm.Revision
+	Sessions             fsm.Sessions
+}
+
+// Equal tells whether m and o say the same.
+func (m SpeakerMarks) Equal(o SpeakerMarks) bool {
+	return m.Announced == o.Announced && m.Withdrawn == o.Withdrawn && m.Sessions.Equal(o.Sessions)
+}
+
+// openSessions are told once they are known.
+func (m SpeakerMarks) openSessions() *fairleadv1.OpenSessions {
+	if !m.Sessions.Told {
+		return nil
+	}
+	out := &fairleadv1.OpenSessions{}
+	for _, r := range m.Sessions.Open {
+		out.Sessions = append(out.Sessions, &fairleadv1.OpenSession{Neighbour: string(r.Peer), Ipv4: r.IPv4, Ipv6: r.IPv6})
+	}
+	return out
+}
 
 // Retirement is what a node owes that announced itself once, and does so no more.
 type Retirement struct {
@@ -127,7 +148,7 @@ func (a *Agent) reportSpeaker(ctx context.Context) {
 	var told SpeakerMarks
 	for ctx.Err() == nil {
 		marks := a.o.Speaker.Marks()
-		if marks == told {
+		if marks.Equal(told) {
 			select {
 			case <-a.o.Speaker.News():
 			case <-ctx.Done():
@@ -177,6 +198,7 @@ func (a *Agent) tellMarks(ctx context.Context, speaks bool, m SpeakerMarks) erro
 	_, err := to.conn().ReportSpeaker(ctx, &fairleadv1.ReportSpeakerRequest{
 		Node: a.o.Node, Boot: a.o.Boot, Speaks: speaks,
 		Announced: desired.RevisionMessage(m.Announced), Withdrawn: desired.RevisionMessage(m.Withdrawn),
+		Sessions: m.openSessions(),
 	})
 	if err != nil && ctx.Err() == nil {
 		a.metrics.failed("report")

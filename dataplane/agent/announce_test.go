@@ -43,12 +43,23 @@ func (s *speaker) Tell(m *fairleadv1.AnnouncementsResponse) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := desired.RevisionOf(m.GetRevision())
-	s.marks = agent.SpeakerMarks{Announced: at, Withdrawn: at}
+	s.marks.Announced, s.marks.Withdrawn = at, at
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// open has other sessions count as open.
+func (s *speaker) open(sessions fsm.Sessions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marks.Sessions = sessions
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
 }
 
 func (s *speaker) Marks() agent.SpeakerMarks {
@@ -82,7 +93,7 @@ func TestSpeakersAreToldOnceTheGroupKnowsOfThem(t *testing.T) {
 	routed(t, g, "203.0.113.1")
 	s := &speaker{news: make(chan struct{}, 1), sessions: map[string]string{"tor": "established"}}
 	n := startNode(t, w, nodeOptions{name: "n1", boot: "b1", seeds: []string{m1.api.Address, m2.api.Address}, speaker: s})
-	testkit.Until(t, "the speaker is told", func() bool { return s.Marks() != agent.SpeakerMarks{} })
+	testkit.Until(t, "the speaker is told", func() bool { return !s.Marks().Equal(agent.SpeakerMarks{}) })
 	if !speaking(g, "n1").Speaks {
 		t.Error("the record did not know it then")
 	}
@@ -101,6 +112,13 @@ func TestSpeakersAreToldOnceTheGroupKnowsOfThem(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // long enough for a report that there must not be
 	if have := speaking(g, "n1").Withdrawn; quiet.Before(have) {
 		t.Errorf("a mark that nobody waits for was committed: %s", have)
+	}
+	if speaking(g, "n1").Sessions.Told {
+		t.Error("the record was told of sessions that are not known yet")
+	}
+	for _, open := range []fsm.Sessions{{Told: true, Open: []fsm.Reach{{Peer: "tor", IPv4: true}}}, {Told: true}} {
+		s.open(open)
+		testkit.Until(t, "the record has the sessions", func() bool { return speaking(g, "n1").Sessions.Equal(open) })
 	}
 }
 

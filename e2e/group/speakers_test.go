@@ -117,6 +117,40 @@ spec: {addresses: [203.0.113.0/28]}
 	}
 }
 
+// What nodes announce themselves counts as announced only where a session takes it: not where the only peer that is to be sent it has none.
+func TestNodesWithoutASessionAnnounceToNobody(t *testing.T) {
+	l, _, b := withSpeakers(t, 2)
+	b.WaitNextHops(prefix(0), lab.NodeAddress(1), lab.NodeAddress(2))
+	l.Manifests.Put("peer-dead.yaml", fmt.Sprintf(`apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: dead, annotations: {fairlead.io/mode: node}}
+spec: {myASN: %d, peerASN: 65009, peerAddress: 127.0.0.98, peerPort: 1, ebgpMultiHop: true}
+`, lab.ASN))
+	l.Manifests.Put("to-dead.yaml", `apiVersion: metallb.io/v1beta1
+kind: BGPAdvertisement
+metadata: {name: to-dead}
+spec: {peers: [dead]}
+`)
+	l.Eventually("why nobody is sent it", func() error {
+		out, _, _ := l.CLI("why", lab.VIP(0).String())
+		if !strings.Contains(out, "no session that takes IPv4 is open with whom it is to be sent to: BGPPeer dead") {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
+	l.Manifests.Put("to-dead.yaml", `apiVersion: metallb.io/v1beta1
+kind: BGPAdvertisement
+metadata: {name: to-dead}
+spec: {peers: [dead, tor]}
+`)
+	l.Eventually("it is announced again", func() error {
+		if out, _, _ := l.CLI("get", "routes", "-o", "json"); strings.Contains(out, `"acknowledged"`) || !strings.Contains(out, `"announced"`) {
+			return fmt.Errorf("get routes: %s", out)
+		}
+		return nil
+	})
+}
+
 // paths are those of a prefix at a switch, by neighbour: MED, and whether they are kept from one that was lost.
 func paths(b *birdtest.Bird, p netip.Prefix) map[string]string {
 	out := map[string]string{}

@@ -83,7 +83,8 @@ func story() []fsm.Command {
 		32: &fsm.NewEpoch{Group: "group-1", Epoch: 2, Cause: "restore"},
 		33: &fsm.BeginDrain{Of: fsm.DrainNode, Name: "node-1"},
 		34: &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"public"}, Kept: []fsm.PoolName{"public"}, EveryNode: true}},
-		35: &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "node-1", Boot: "boot-1", Speaks: true, Withdrawn: fsm.Revision{Epoch: 1, Index: 20}}}},
+		35: &fsm.ReportSpeakers{Marks: []fsm.SpeakerMark{{Node: "node-1", Boot: "boot-1", Speaks: true, Withdrawn: fsm.Revision{Epoch: 1, Index: 20},
+			Sessions: fsm.Sessions{Told: true, Open: []fsm.Reach{{Peer: "tor-a", IPv4: true}}}}}},
 		36: &fsm.PutNode{ID: "node-2", UID: "u12", Version: 2, Eligible: true},
 		37: &fsm.BeginMove{Service: "shop/checkout", Node: "node-2"},
 		38: &fsm.PutRedirect{Redirect: fsm.Redirect{

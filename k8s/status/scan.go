@@ -72,7 +72,7 @@ func (c *changes) hops(matters func(h fsm.NextHop) bool) {
 func (c *changes) node(old, new *fsm.Node) {
 	id := either(old, new).ID
 	onward := old != nil && new != nil && old.Boot == new.Boot && !new.Acknowledged.Before(old.Acknowledged) && slices.Equal(old.Failed, new.Failed) &&
-		old.Speaking == new.Speaking
+		old.Speaking.Equal(new.Speaking)
 	c.hops(func(h fsm.NextHop) bool {
 		return h.Node() == id && (!onward || !h.Since.Before(old.Acknowledged))
 	})

@@ -784,8 +784,10 @@ type ReportSpeakerRequest struct {
 	// as long as switches keep paths of sessions that they lost.
 	Speaks bool `protobuf:"varint,3,opt,name=speaks,proto3" json:"speaks,omitempty"`
 	// Up to where its paths are on the wire, and up to where no switch holds more than them.
-	Announced     *Revision `protobuf:"bytes,4,opt,name=announced,proto3" json:"announced,omitempty"`
-	Withdrawn     *Revision `protobuf:"bytes,5,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	Announced *Revision `protobuf:"bytes,4,opt,name=announced,proto3" json:"announced,omitempty"`
+	Withdrawn *Revision `protobuf:"bytes,5,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	// Its sessions that count as open. Absent: what was said of them before holds.
+	Sessions      *OpenSessions `protobuf:"bytes,6,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -855,6 +857,119 @@ func (x *ReportSpeakerRequest) GetWithdrawn() *Revision {
 	return nil
 }
 
+func (x *ReportSpeakerRequest) GetSessions() *OpenSessions {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+// OpenSessions are in order of neighbours.
+type OpenSessions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sessions      []*OpenSession         `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSessions) Reset() {
+	*x = OpenSessions{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSessions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSessions) ProtoMessage() {}
+
+func (x *OpenSessions) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSessions.ProtoReflect.Descriptor instead.
+func (*OpenSessions) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *OpenSessions) GetSessions() []*OpenSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+// OpenSession is a session, and the families of which it takes paths.
+type OpenSession struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Neighbour     string                 `protobuf:"bytes,1,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	Ipv4          bool                   `protobuf:"varint,2,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
+	Ipv6          bool                   `protobuf:"varint,3,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSession) Reset() {
+	*x = OpenSession{}
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSession) ProtoMessage() {}
+
+func (x *OpenSession) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSession.ProtoReflect.Descriptor instead.
+func (*OpenSession) Descriptor() ([]byte, []int) {
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *OpenSession) GetNeighbour() string {
+	if x != nil {
+		return x.Neighbour
+	}
+	return ""
+}
+
+func (x *OpenSession) GetIpv4() bool {
+	if x != nil {
+		return x.Ipv4
+	}
+	return false
+}
+
+func (x *OpenSession) GetIpv6() bool {
+	if x != nil {
+		return x.Ipv6
+	}
+	return false
+}
+
 type ReportSpeakerResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -863,7 +978,7 @@ type ReportSpeakerResponse struct {
 
 func (x *ReportSpeakerResponse) Reset() {
 	*x = ReportSpeakerResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +990,7 @@ func (x *ReportSpeakerResponse) String() string {
 func (*ReportSpeakerResponse) ProtoMessage() {}
 
 func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[10]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1003,7 @@ func (x *ReportSpeakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportSpeakerResponse.ProtoReflect.Descriptor instead.
 func (*ReportSpeakerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 type SyncRequest struct {
@@ -920,7 +1035,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1047,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[11]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1060,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SyncRequest) GetNode() string {
@@ -1037,7 +1152,7 @@ type SyncResponse struct {
 
 func (x *SyncResponse) Reset() {
 	*x = SyncResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1164,7 @@ func (x *SyncResponse) String() string {
 func (*SyncResponse) ProtoMessage() {}
 
 func (x *SyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[12]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1177,7 @@ func (x *SyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncResponse.ProtoReflect.Descriptor instead.
 func (*SyncResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SyncResponse) GetRevision() *Revision {
@@ -1119,7 +1234,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1246,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[13]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1259,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Changes) GetPut() []*Item {
@@ -1175,7 +1290,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1302,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[14]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1315,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Item) GetKey() []byte {
@@ -1227,7 +1342,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1354,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[15]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1367,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Address) GetPorts() []*Port {
@@ -1273,7 +1388,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1400,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[16]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1413,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Node) GetAddresses() [][]byte {
@@ -1339,7 +1454,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1466,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[17]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1479,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Redirect) GetNumber() uint32 {
@@ -1479,7 +1594,7 @@ type RedirectProbe struct {
 
 func (x *RedirectProbe) Reset() {
 	*x = RedirectProbe{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1606,7 @@ func (x *RedirectProbe) String() string {
 func (*RedirectProbe) ProtoMessage() {}
 
 func (x *RedirectProbe) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[18]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1619,7 @@ func (x *RedirectProbe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectProbe.ProtoReflect.Descriptor instead.
 func (*RedirectProbe) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RedirectProbe) GetType() string {
@@ -1576,7 +1691,7 @@ type ProbeVerdict struct {
 
 func (x *ProbeVerdict) Reset() {
 	*x = ProbeVerdict{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1703,7 @@ func (x *ProbeVerdict) String() string {
 func (*ProbeVerdict) ProtoMessage() {}
 
 func (x *ProbeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[19]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1716,7 @@ func (x *ProbeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeVerdict.ProtoReflect.Descriptor instead.
 func (*ProbeVerdict) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProbeVerdict) GetAddress() []byte {
@@ -1638,7 +1753,7 @@ type Capture struct {
 
 func (x *Capture) Reset() {
 	*x = Capture{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1765,7 @@ func (x *Capture) String() string {
 func (*Capture) ProtoMessage() {}
 
 func (x *Capture) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[20]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1778,7 @@ func (x *Capture) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capture.ProtoReflect.Descriptor instead.
 func (*Capture) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Capture) GetAddress() []byte {
@@ -1703,7 +1818,7 @@ type RedirectBackend struct {
 
 func (x *RedirectBackend) Reset() {
 	*x = RedirectBackend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1830,7 @@ func (x *RedirectBackend) String() string {
 func (*RedirectBackend) ProtoMessage() {}
 
 func (x *RedirectBackend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[21]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1843,7 @@ func (x *RedirectBackend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectBackend.ProtoReflect.Descriptor instead.
 func (*RedirectBackend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RedirectBackend) GetAddress() []byte {
@@ -1774,7 +1889,7 @@ type TunnelHost struct {
 
 func (x *TunnelHost) Reset() {
 	*x = TunnelHost{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1901,7 @@ func (x *TunnelHost) String() string {
 func (*TunnelHost) ProtoMessage() {}
 
 func (x *TunnelHost) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[22]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1914,7 @@ func (x *TunnelHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelHost.ProtoReflect.Descriptor instead.
 func (*TunnelHost) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TunnelHost) GetUnderlay() []byte {
@@ -1834,7 +1949,7 @@ type Proxy struct {
 
 func (x *Proxy) Reset() {
 	*x = Proxy{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1961,7 @@ func (x *Proxy) String() string {
 func (*Proxy) ProtoMessage() {}
 
 func (x *Proxy) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[23]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1974,7 @@ func (x *Proxy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proxy.ProtoReflect.Descriptor instead.
 func (*Proxy) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Proxy) GetPods() []*ProxiedPod {
@@ -1883,7 +1998,7 @@ type ProxiedPod struct {
 
 func (x *ProxiedPod) Reset() {
 	*x = ProxiedPod{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2010,7 @@ func (x *ProxiedPod) String() string {
 func (*ProxiedPod) ProtoMessage() {}
 
 func (x *ProxiedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[24]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2023,7 @@ func (x *ProxiedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProxiedPod.ProtoReflect.Descriptor instead.
 func (*ProxiedPod) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ProxiedPod) GetNode() string {
@@ -1950,7 +2065,7 @@ type ProxyPort struct {
 
 func (x *ProxyPort) Reset() {
 	*x = ProxyPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2077,7 @@ func (x *ProxyPort) String() string {
 func (*ProxyPort) ProtoMessage() {}
 
 func (x *ProxyPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[25]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2090,7 @@ func (x *ProxyPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProxyPort.ProtoReflect.Descriptor instead.
 func (*ProxyPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ProxyPort) GetPort() *Port {
@@ -2012,7 +2127,7 @@ type TunnelSettings struct {
 
 func (x *TunnelSettings) Reset() {
 	*x = TunnelSettings{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2139,7 @@ func (x *TunnelSettings) String() string {
 func (*TunnelSettings) ProtoMessage() {}
 
 func (x *TunnelSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[26]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2152,7 @@ func (x *TunnelSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelSettings.ProtoReflect.Descriptor instead.
 func (*TunnelSettings) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TunnelSettings) GetPort() uint32 {
@@ -2118,7 +2233,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2245,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[27]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2258,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Service) GetAddresses() [][]byte {
@@ -2258,7 +2373,7 @@ type Frontend struct {
 
 func (x *Frontend) Reset() {
 	*x = Frontend{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2385,7 @@ func (x *Frontend) String() string {
 func (*Frontend) ProtoMessage() {}
 
 func (x *Frontend) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[28]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2398,7 @@ func (x *Frontend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frontend.ProtoReflect.Descriptor instead.
 func (*Frontend) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Frontend) GetName() string {
@@ -2339,7 +2454,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2466,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[29]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2479,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -2448,7 +2563,7 @@ type Hint struct {
 
 func (x *Hint) Reset() {
 	*x = Hint{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2575,7 @@ func (x *Hint) String() string {
 func (*Hint) ProtoMessage() {}
 
 func (x *Hint) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[30]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2588,7 @@ func (x *Hint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hint.ProtoReflect.Descriptor instead.
 func (*Hint) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Hint) GetNode() string {
@@ -2500,7 +2615,7 @@ type EndpointPort struct {
 
 func (x *EndpointPort) Reset() {
 	*x = EndpointPort{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2627,7 @@ func (x *EndpointPort) String() string {
 func (*EndpointPort) ProtoMessage() {}
 
 func (x *EndpointPort) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[31]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2640,7 @@ func (x *EndpointPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointPort.ProtoReflect.Descriptor instead.
 func (*EndpointPort) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndpointPort) GetName() string {
@@ -2553,7 +2668,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2680,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[32]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2693,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Port) GetProtocol() uint32 {
@@ -2616,7 +2731,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2743,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[33]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2756,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NodeState) GetGroup() string {
@@ -2707,7 +2822,7 @@ type NodeConfig struct {
 
 func (x *NodeConfig) Reset() {
 	*x = NodeConfig{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2834,7 @@ func (x *NodeConfig) String() string {
 func (*NodeConfig) ProtoMessage() {}
 
 func (x *NodeConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[34]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2847,7 @@ func (x *NodeConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeConfig.ProtoReflect.Descriptor instead.
 func (*NodeConfig) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NodeConfig) GetSwitches() []string {
@@ -2795,7 +2910,7 @@ type GroupMember struct {
 
 func (x *GroupMember) Reset() {
 	*x = GroupMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2807,7 +2922,7 @@ func (x *GroupMember) String() string {
 func (*GroupMember) ProtoMessage() {}
 
 func (x *GroupMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[35]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2820,7 +2935,7 @@ func (x *GroupMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupMember.ProtoReflect.Descriptor instead.
 func (*GroupMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GroupMember) GetName() string {
@@ -2850,7 +2965,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +2977,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[36]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +2990,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AcknowledgeRequest) GetNode() string {
@@ -2916,7 +3031,7 @@ type FailedAddress struct {
 
 func (x *FailedAddress) Reset() {
 	*x = FailedAddress{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3043,7 @@ func (x *FailedAddress) String() string {
 func (*FailedAddress) ProtoMessage() {}
 
 func (x *FailedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[37]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3056,7 @@ func (x *FailedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedAddress.ProtoReflect.Descriptor instead.
 func (*FailedAddress) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FailedAddress) GetAddress() string {
@@ -2966,7 +3081,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3093,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[38]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3106,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 type HeartbeatRequest struct {
@@ -3016,7 +3131,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3143,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[39]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3156,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HeartbeatRequest) GetNode() string {
@@ -3107,7 +3222,7 @@ type ProbeReport struct {
 
 func (x *ProbeReport) Reset() {
 	*x = ProbeReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3234,7 @@ func (x *ProbeReport) String() string {
 func (*ProbeReport) ProtoMessage() {}
 
 func (x *ProbeReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[40]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3247,7 @@ func (x *ProbeReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeReport.ProtoReflect.Descriptor instead.
 func (*ProbeReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ProbeReport) GetRedirects() []*RedirectReport {
@@ -3175,7 +3290,7 @@ type ServiceReport struct {
 
 func (x *ServiceReport) Reset() {
 	*x = ServiceReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3302,7 @@ func (x *ServiceReport) String() string {
 func (*ServiceReport) ProtoMessage() {}
 
 func (x *ServiceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[41]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3315,7 @@ func (x *ServiceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceReport.ProtoReflect.Descriptor instead.
 func (*ServiceReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ServiceReport) GetName() string {
@@ -3228,7 +3343,7 @@ type RedirectReport struct {
 
 func (x *RedirectReport) Reset() {
 	*x = RedirectReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3355,7 @@ func (x *RedirectReport) String() string {
 func (*RedirectReport) ProtoMessage() {}
 
 func (x *RedirectReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[42]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3368,7 @@ func (x *RedirectReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectReport.ProtoReflect.Descriptor instead.
 func (*RedirectReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RedirectReport) GetNumber() uint32 {
@@ -3285,7 +3400,7 @@ type PlaceReport struct {
 
 func (x *PlaceReport) Reset() {
 	*x = PlaceReport{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3412,7 @@ func (x *PlaceReport) String() string {
 func (*PlaceReport) ProtoMessage() {}
 
 func (x *PlaceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[43]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3425,7 @@ func (x *PlaceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceReport.ProtoReflect.Descriptor instead.
 func (*PlaceReport) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PlaceReport) GetAddress() []byte {
@@ -3357,7 +3472,7 @@ type FlowCount struct {
 
 func (x *FlowCount) Reset() {
 	*x = FlowCount{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3369,7 +3484,7 @@ func (x *FlowCount) String() string {
 func (*FlowCount) ProtoMessage() {}
 
 func (x *FlowCount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[44]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3382,7 +3497,7 @@ func (x *FlowCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCount.ProtoReflect.Descriptor instead.
 func (*FlowCount) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FlowCount) GetOpen() uint64 {
@@ -3422,7 +3537,7 @@ type SpeakerSessions struct {
 
 func (x *SpeakerSessions) Reset() {
 	*x = SpeakerSessions{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +3549,7 @@ func (x *SpeakerSessions) String() string {
 func (*SpeakerSessions) ProtoMessage() {}
 
 func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[45]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +3562,7 @@ func (x *SpeakerSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSessions.ProtoReflect.Descriptor instead.
 func (*SpeakerSessions) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SpeakerSessions) GetSessions() []*SpeakerSession {
@@ -3469,7 +3584,7 @@ type SpeakerSession struct {
 
 func (x *SpeakerSession) Reset() {
 	*x = SpeakerSession{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3596,7 @@ func (x *SpeakerSession) String() string {
 func (*SpeakerSession) ProtoMessage() {}
 
 func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[46]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3609,7 @@ func (x *SpeakerSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeakerSession.ProtoReflect.Descriptor instead.
 func (*SpeakerSession) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SpeakerSession) GetNeighbour() string {
@@ -3532,7 +3647,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3659,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[47]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3672,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HeartbeatResponse) GetApplied() *Revision {
@@ -3615,7 +3730,7 @@ type RevokedMembers struct {
 
 func (x *RevokedMembers) Reset() {
 	*x = RevokedMembers{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3742,7 @@ func (x *RevokedMembers) String() string {
 func (*RevokedMembers) ProtoMessage() {}
 
 func (x *RevokedMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[48]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3755,7 @@ func (x *RevokedMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokedMembers.ProtoReflect.Descriptor instead.
 func (*RevokedMembers) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RevokedMembers) GetRevision() *Revision {
@@ -3676,7 +3791,7 @@ type RevokedMember struct {
 
 func (x *RevokedMember) Reset() {
 	*x = RevokedMember{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3803,7 @@ func (x *RevokedMember) String() string {
 func (*RevokedMember) ProtoMessage() {}
 
 func (x *RevokedMember) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[49]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3816,7 @@ func (x *RevokedMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokedMember.ProtoReflect.Descriptor instead.
 func (*RevokedMember) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RevokedMember) GetName() string {
@@ -3736,7 +3851,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3863,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[50]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3876,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RenewLeasesRequest) GetNode() string {
@@ -3817,7 +3932,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3944,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[51]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3957,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HeldLease) GetAddress() []byte {
@@ -3875,7 +3990,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3887,7 +4002,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[52]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3900,7 +4015,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Link) GetName() string {
@@ -3941,7 +4056,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4068,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[53]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4081,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RenewLeasesResponse) GetLeases() []*GrantedLease {
@@ -3992,7 +4107,7 @@ type GrantedLease struct {
 
 func (x *GrantedLease) Reset() {
 	*x = GrantedLease{}
-	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4004,7 +4119,7 @@ func (x *GrantedLease) String() string {
 func (*GrantedLease) ProtoMessage() {}
 
 func (x *GrantedLease) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_v1_agent_proto_msgTypes[54]
+	mi := &file_fairlead_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4017,7 +4132,7 @@ func (x *GrantedLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantedLease.ProtoReflect.Descriptor instead.
 func (*GrantedLease) Descriptor() ([]byte, []int) {
-	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_fairlead_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GrantedLease) GetAddress() []byte {
@@ -4125,13 +4240,20 @@ const file_fairlead_v1_agent_proto_rawDesc = "" +
 	"\arestart\x18\x0f \x01(\rR\arestart\x12'\n" +
 	"\x0frestart_seconds\x18\x10 \x01(\rR\x0erestartSeconds\x12#\n" +
 	"\rstale_seconds\x18\x11 \x01(\rR\fstaleSeconds\x120\n" +
-	"\x14keep_on_notification\x18\x12 \x01(\bR\x12keepOnNotification\"\xc0\x01\n" +
+	"\x14keep_on_notification\x18\x12 \x01(\bR\x12keepOnNotification\"\xf7\x01\n" +
 	"\x14ReportSpeakerRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x16\n" +
 	"\x06speaks\x18\x03 \x01(\bR\x06speaks\x123\n" +
 	"\tannounced\x18\x04 \x01(\v2\x15.fairlead.v1.RevisionR\tannounced\x123\n" +
-	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\"\x17\n" +
+	"\twithdrawn\x18\x05 \x01(\v2\x15.fairlead.v1.RevisionR\twithdrawn\x125\n" +
+	"\bsessions\x18\x06 \x01(\v2\x19.fairlead.v1.OpenSessionsR\bsessions\"D\n" +
+	"\fOpenSessions\x124\n" +
+	"\bsessions\x18\x01 \x03(\v2\x18.fairlead.v1.OpenSessionR\bsessions\"S\n" +
+	"\vOpenSession\x12\x1c\n" +
+	"\tneighbour\x18\x01 \x01(\tR\tneighbour\x12\x12\n" +
+	"\x04ipv4\x18\x02 \x01(\bR\x04ipv4\x12\x12\n" +
+	"\x04ipv6\x18\x03 \x01(\bR\x04ipv6\"\x17\n" +
 	"\x15ReportSpeakerResponse\"\x98\x02\n" +
 	"\vSyncRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
@@ -4389,7 +4511,7 @@ func file_fairlead_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_fairlead_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*AnnouncementsRequest)(nil),  // 0: fairlead.v1.AnnouncementsRequest
 	(*AnnouncementsResponse)(nil), // 1: fairlead.v1.AnnouncementsResponse
@@ -4401,56 +4523,58 @@ var file_fairlead_v1_agent_proto_goTypes = []any{
 	(*LargeCommunity)(nil),        // 7: fairlead.v1.LargeCommunity
 	(*Neighbour)(nil),             // 8: fairlead.v1.Neighbour
 	(*ReportSpeakerRequest)(nil),  // 9: fairlead.v1.ReportSpeakerRequest
-	(*ReportSpeakerResponse)(nil), // 10: fairlead.v1.ReportSpeakerResponse
-	(*SyncRequest)(nil),           // 11: fairlead.v1.SyncRequest
-	(*SyncResponse)(nil),          // 12: fairlead.v1.SyncResponse
-	(*Changes)(nil),               // 13: fairlead.v1.Changes
-	(*Item)(nil),                  // 14: fairlead.v1.Item
-	(*Address)(nil),               // 15: fairlead.v1.Address
-	(*Node)(nil),                  // 16: fairlead.v1.Node
-	(*Redirect)(nil),              // 17: fairlead.v1.Redirect
-	(*RedirectProbe)(nil),         // 18: fairlead.v1.RedirectProbe
-	(*ProbeVerdict)(nil),          // 19: fairlead.v1.ProbeVerdict
-	(*Capture)(nil),               // 20: fairlead.v1.Capture
-	(*RedirectBackend)(nil),       // 21: fairlead.v1.RedirectBackend
-	(*TunnelHost)(nil),            // 22: fairlead.v1.TunnelHost
-	(*Proxy)(nil),                 // 23: fairlead.v1.Proxy
-	(*ProxiedPod)(nil),            // 24: fairlead.v1.ProxiedPod
-	(*ProxyPort)(nil),             // 25: fairlead.v1.ProxyPort
-	(*TunnelSettings)(nil),        // 26: fairlead.v1.TunnelSettings
-	(*Service)(nil),               // 27: fairlead.v1.Service
-	(*Frontend)(nil),              // 28: fairlead.v1.Frontend
-	(*Endpoint)(nil),              // 29: fairlead.v1.Endpoint
-	(*Hint)(nil),                  // 30: fairlead.v1.Hint
-	(*EndpointPort)(nil),          // 31: fairlead.v1.EndpointPort
-	(*Port)(nil),                  // 32: fairlead.v1.Port
-	(*NodeState)(nil),             // 33: fairlead.v1.NodeState
-	(*NodeConfig)(nil),            // 34: fairlead.v1.NodeConfig
-	(*GroupMember)(nil),           // 35: fairlead.v1.GroupMember
-	(*AcknowledgeRequest)(nil),    // 36: fairlead.v1.AcknowledgeRequest
-	(*FailedAddress)(nil),         // 37: fairlead.v1.FailedAddress
-	(*AcknowledgeResponse)(nil),   // 38: fairlead.v1.AcknowledgeResponse
-	(*HeartbeatRequest)(nil),      // 39: fairlead.v1.HeartbeatRequest
-	(*ProbeReport)(nil),           // 40: fairlead.v1.ProbeReport
-	(*ServiceReport)(nil),         // 41: fairlead.v1.ServiceReport
-	(*RedirectReport)(nil),        // 42: fairlead.v1.RedirectReport
-	(*PlaceReport)(nil),           // 43: fairlead.v1.PlaceReport
-	(*FlowCount)(nil),             // 44: fairlead.v1.FlowCount
-	(*SpeakerSessions)(nil),       // 45: fairlead.v1.SpeakerSessions
-	(*SpeakerSession)(nil),        // 46: fairlead.v1.SpeakerSession
-	(*HeartbeatResponse)(nil),     // 47: fairlead.v1.HeartbeatResponse
-	(*RevokedMembers)(nil),        // 48: fairlead.v1.RevokedMembers
-	(*RevokedMember)(nil),         // 49: fairlead.v1.RevokedMember
-	(*RenewLeasesRequest)(nil),    // 50: fairlead.v1.RenewLeasesRequest
-	(*HeldLease)(nil),             // 51: fairlead.v1.HeldLease
-	(*Link)(nil),                  // 52: fairlead.v1.Link
-	(*RenewLeasesResponse)(nil),   // 53: fairlead.v1.RenewLeasesResponse
-	(*GrantedLease)(nil),          // 54: fairlead.v1.GrantedLease
-	(*Revision)(nil),              // 55: fairlead.v1.Revision
+	(*OpenSessions)(nil),          // 10: fairlead.v1.OpenSessions
+	(*OpenSession)(nil),           // 11: fairlead.v1.OpenSession
+	(*ReportSpeakerResponse)(nil), // 12: fairlead.v1.ReportSpeakerResponse
+	(*SyncRequest)(nil),           // 13: fairlead.v1.SyncRequest
+	(*SyncResponse)(nil),          // 14: fairlead.v1.SyncResponse
+	(*Changes)(nil),               // 15: fairlead.v1.Changes
+	(*Item)(nil),                  // 16: fairlead.v1.Item
+	(*Address)(nil),               // 17: fairlead.v1.Address
+	(*Node)(nil),                  // 18: fairlead.v1.Node
+	(*Redirect)(nil),              // 19: fairlead.v1.Redirect
+	(*RedirectProbe)(nil),         // 20: fairlead.v1.RedirectProbe
+	(*ProbeVerdict)(nil),          // 21: fairlead.v1.ProbeVerdict
+	(*Capture)(nil),               // 22: fairlead.v1.Capture
+	(*RedirectBackend)(nil),       // 23: fairlead.v1.RedirectBackend
+	(*TunnelHost)(nil),            // 24: fairlead.v1.TunnelHost
+	(*Proxy)(nil),                 // 25: fairlead.v1.Proxy
+	(*ProxiedPod)(nil),            // 26: fairlead.v1.ProxiedPod
+	(*ProxyPort)(nil),             // 27: fairlead.v1.ProxyPort
+	(*TunnelSettings)(nil),        // 28: fairlead.v1.TunnelSettings
+	(*Service)(nil),               // 29: fairlead.v1.Service
+	(*Frontend)(nil),              // 30: fairlead.v1.Frontend
+	(*Endpoint)(nil),              // 31: fairlead.v1.Endpoint
+	(*Hint)(nil),                  // 32: fairlead.v1.Hint
+	(*EndpointPort)(nil),          // 33: fairlead.v1.EndpointPort
+	(*Port)(nil),                  // 34: fairlead.v1.Port
+	(*NodeState)(nil),             // 35: fairlead.v1.NodeState
+	(*NodeConfig)(nil),            // 36: fairlead.v1.NodeConfig
+	(*GroupMember)(nil),           // 37: fairlead.v1.GroupMember
+	(*AcknowledgeRequest)(nil),    // 38: fairlead.v1.AcknowledgeRequest
+	(*FailedAddress)(nil),         // 39: fairlead.v1.FailedAddress
+	(*AcknowledgeResponse)(nil),   // 40: fairlead.v1.AcknowledgeResponse
+	(*HeartbeatRequest)(nil),      // 41: fairlead.v1.HeartbeatRequest
+	(*ProbeReport)(nil),           // 42: fairlead.v1.ProbeReport
+	(*ServiceReport)(nil),         // 43: fairlead.v1.ServiceReport
+	(*RedirectReport)(nil),        // 44: fairlead.v1.RedirectReport
+	(*PlaceReport)(nil),           // 45: fairlead.v1.PlaceReport
+	(*FlowCount)(nil),             // 46: fairlead.v1.FlowCount
+	(*SpeakerSessions)(nil),       // 47: fairlead.v1.SpeakerSessions
+	(*SpeakerSession)(nil),        // 48: fairlead.v1.SpeakerSession
+	(*HeartbeatResponse)(nil),     // 49: fairlead.v1.HeartbeatResponse
+	(*RevokedMembers)(nil),        // 50: fairlead.v1.RevokedMembers
+	(*RevokedMember)(nil),         // 51: fairlead.v1.RevokedMember
+	(*RenewLeasesRequest)(nil),    // 52: fairlead.v1.RenewLeasesRequest
+	(*HeldLease)(nil),             // 53: fairlead.v1.HeldLease
+	(*Link)(nil),                  // 54: fairlead.v1.Link
+	(*RenewLeasesResponse)(nil),   // 55: fairlead.v1.RenewLeasesResponse
+	(*GrantedLease)(nil),          // 56: fairlead.v1.GrantedLease
+	(*Revision)(nil),              // 57: fairlead.v1.Revision
 }
 var file_fairlead_v1_agent_proto_depIdxs = []int32{
-	55, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
-	55, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
+	57, // 0: fairlead.v1.AnnouncementsRequest.have:type_name -> fairlead.v1.Revision
+	57, // 1: fairlead.v1.AnnouncementsResponse.revision:type_name -> fairlead.v1.Revision
 	5,  // 2: fairlead.v1.AnnouncementsResponse.paths:type_name -> fairlead.v1.AnnouncedPath
 	8,  // 3: fairlead.v1.AnnouncementsResponse.neighbours:type_name -> fairlead.v1.Neighbour
 	4,  // 4: fairlead.v1.AnnouncementsResponse.aggregates:type_name -> fairlead.v1.Aggregate
@@ -4462,71 +4586,73 @@ var file_fairlead_v1_agent_proto_depIdxs = []int32{
 	6,  // 10: fairlead.v1.AnnouncedPath.others:type_name -> fairlead.v1.PathTerms
 	6,  // 11: fairlead.v1.AnnouncedPath.terms:type_name -> fairlead.v1.PathTerms
 	7,  // 12: fairlead.v1.PathTerms.large_communities:type_name -> fairlead.v1.LargeCommunity
-	55, // 13: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
-	55, // 14: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
-	55, // 15: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
-	55, // 16: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
-	33, // 17: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
-	14, // 18: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
-	32, // 19: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
-	20, // 20: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
-	21, // 21: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
-	18, // 22: fairlead.v1.Redirect.probe:type_name -> fairlead.v1.RedirectProbe
-	19, // 23: fairlead.v1.Redirect.verdicts:type_name -> fairlead.v1.ProbeVerdict
-	32, // 24: fairlead.v1.ProbeVerdict.port:type_name -> fairlead.v1.Port
-	32, // 25: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
-	24, // 26: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
-	25, // 27: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
-	32, // 28: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
-	22, // 29: fairlead.v1.TunnelSettings.own:type_name -> fairlead.v1.TunnelHost
-	28, // 30: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
-	29, // 31: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
-	18, // 32: fairlead.v1.Service.probe:type_name -> fairlead.v1.RedirectProbe
-	32, // 33: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
-	31, // 34: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
-	30, // 35: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
-	32, // 36: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
-	34, // 37: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
-	35, // 38: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
-	26, // 39: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
-	55, // 40: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
-	37, // 41: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
-	44, // 42: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
-	45, // 43: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
-	40, // 44: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
-	55, // 45: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
-	42, // 46: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
-	41, // 47: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
-	43, // 48: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
-	43, // 49: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
-	32, // 50: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
-	46, // 51: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
-	55, // 52: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
-	48, // 53: fairlead.v1.HeartbeatResponse.revoked:type_name -> fairlead.v1.RevokedMembers
-	55, // 54: fairlead.v1.RevokedMembers.revision:type_name -> fairlead.v1.Revision
-	49, // 55: fairlead.v1.RevokedMembers.members:type_name -> fairlead.v1.RevokedMember
-	51, // 56: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
-	52, // 57: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
-	55, // 58: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
-	54, // 59: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
-	55, // 60: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
-	11, // 61: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
-	36, // 62: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
-	39, // 63: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
-	50, // 64: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
-	0,  // 65: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
-	9,  // 66: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
-	12, // 67: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
-	38, // 68: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
-	47, // 69: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
-	53, // 70: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
-	1,  // 71: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
-	10, // 72: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
-	67, // [67:73] is the sub-list for method output_type
-	61, // [61:67] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	57, // 13: fairlead.v1.ReportSpeakerRequest.announced:type_name -> fairlead.v1.Revision
+	57, // 14: fairlead.v1.ReportSpeakerRequest.withdrawn:type_name -> fairlead.v1.Revision
+	10, // 15: fairlead.v1.ReportSpeakerRequest.sessions:type_name -> fairlead.v1.OpenSessions
+	11, // 16: fairlead.v1.OpenSessions.sessions:type_name -> fairlead.v1.OpenSession
+	57, // 17: fairlead.v1.SyncRequest.have:type_name -> fairlead.v1.Revision
+	57, // 18: fairlead.v1.SyncResponse.revision:type_name -> fairlead.v1.Revision
+	35, // 19: fairlead.v1.SyncResponse.node:type_name -> fairlead.v1.NodeState
+	16, // 20: fairlead.v1.Changes.put:type_name -> fairlead.v1.Item
+	34, // 21: fairlead.v1.Address.ports:type_name -> fairlead.v1.Port
+	22, // 22: fairlead.v1.Redirect.captures:type_name -> fairlead.v1.Capture
+	23, // 23: fairlead.v1.Redirect.backends:type_name -> fairlead.v1.RedirectBackend
+	20, // 24: fairlead.v1.Redirect.probe:type_name -> fairlead.v1.RedirectProbe
+	21, // 25: fairlead.v1.Redirect.verdicts:type_name -> fairlead.v1.ProbeVerdict
+	34, // 26: fairlead.v1.ProbeVerdict.port:type_name -> fairlead.v1.Port
+	34, // 27: fairlead.v1.Capture.port:type_name -> fairlead.v1.Port
+	26, // 28: fairlead.v1.Proxy.pods:type_name -> fairlead.v1.ProxiedPod
+	27, // 29: fairlead.v1.ProxiedPod.ports:type_name -> fairlead.v1.ProxyPort
+	34, // 30: fairlead.v1.ProxyPort.port:type_name -> fairlead.v1.Port
+	24, // 31: fairlead.v1.TunnelSettings.own:type_name -> fairlead.v1.TunnelHost
+	30, // 32: fairlead.v1.Service.frontends:type_name -> fairlead.v1.Frontend
+	31, // 33: fairlead.v1.Service.endpoints:type_name -> fairlead.v1.Endpoint
+	20, // 34: fairlead.v1.Service.probe:type_name -> fairlead.v1.RedirectProbe
+	34, // 35: fairlead.v1.Frontend.port:type_name -> fairlead.v1.Port
+	33, // 36: fairlead.v1.Endpoint.ports:type_name -> fairlead.v1.EndpointPort
+	32, // 37: fairlead.v1.Endpoint.hints:type_name -> fairlead.v1.Hint
+	34, // 38: fairlead.v1.EndpointPort.port:type_name -> fairlead.v1.Port
+	36, // 39: fairlead.v1.NodeState.config:type_name -> fairlead.v1.NodeConfig
+	37, // 40: fairlead.v1.NodeState.members:type_name -> fairlead.v1.GroupMember
+	28, // 41: fairlead.v1.NodeState.tunnels:type_name -> fairlead.v1.TunnelSettings
+	57, // 42: fairlead.v1.AcknowledgeRequest.revision:type_name -> fairlead.v1.Revision
+	39, // 43: fairlead.v1.AcknowledgeRequest.failed:type_name -> fairlead.v1.FailedAddress
+	46, // 44: fairlead.v1.HeartbeatRequest.flows:type_name -> fairlead.v1.FlowCount
+	47, // 45: fairlead.v1.HeartbeatRequest.sessions:type_name -> fairlead.v1.SpeakerSessions
+	42, // 46: fairlead.v1.HeartbeatRequest.probes:type_name -> fairlead.v1.ProbeReport
+	57, // 47: fairlead.v1.HeartbeatRequest.probing:type_name -> fairlead.v1.Revision
+	44, // 48: fairlead.v1.ProbeReport.redirects:type_name -> fairlead.v1.RedirectReport
+	43, // 49: fairlead.v1.ProbeReport.services:type_name -> fairlead.v1.ServiceReport
+	45, // 50: fairlead.v1.ServiceReport.places:type_name -> fairlead.v1.PlaceReport
+	45, // 51: fairlead.v1.RedirectReport.places:type_name -> fairlead.v1.PlaceReport
+	34, // 52: fairlead.v1.PlaceReport.port:type_name -> fairlead.v1.Port
+	48, // 53: fairlead.v1.SpeakerSessions.sessions:type_name -> fairlead.v1.SpeakerSession
+	57, // 54: fairlead.v1.HeartbeatResponse.applied:type_name -> fairlead.v1.Revision
+	50, // 55: fairlead.v1.HeartbeatResponse.revoked:type_name -> fairlead.v1.RevokedMembers
+	57, // 56: fairlead.v1.RevokedMembers.revision:type_name -> fairlead.v1.Revision
+	51, // 57: fairlead.v1.RevokedMembers.members:type_name -> fairlead.v1.RevokedMember
+	53, // 58: fairlead.v1.RenewLeasesRequest.held:type_name -> fairlead.v1.HeldLease
+	54, // 59: fairlead.v1.RenewLeasesRequest.links:type_name -> fairlead.v1.Link
+	57, // 60: fairlead.v1.HeldLease.fence:type_name -> fairlead.v1.Revision
+	56, // 61: fairlead.v1.RenewLeasesResponse.leases:type_name -> fairlead.v1.GrantedLease
+	57, // 62: fairlead.v1.GrantedLease.fence:type_name -> fairlead.v1.Revision
+	13, // 63: fairlead.v1.AgentService.Sync:input_type -> fairlead.v1.SyncRequest
+	38, // 64: fairlead.v1.AgentService.Acknowledge:input_type -> fairlead.v1.AcknowledgeRequest
+	41, // 65: fairlead.v1.AgentService.Heartbeat:input_type -> fairlead.v1.HeartbeatRequest
+	52, // 66: fairlead.v1.AgentService.RenewLeases:input_type -> fairlead.v1.RenewLeasesRequest
+	0,  // 67: fairlead.v1.AgentService.Announcements:input_type -> fairlead.v1.AnnouncementsRequest
+	9,  // 68: fairlead.v1.AgentService.ReportSpeaker:input_type -> fairlead.v1.ReportSpeakerRequest
+	14, // 69: fairlead.v1.AgentService.Sync:output_type -> fairlead.v1.SyncResponse
+	40, // 70: fairlead.v1.AgentService.Acknowledge:output_type -> fairlead.v1.AcknowledgeResponse
+	49, // 71: fairlead.v1.AgentService.Heartbeat:output_type -> fairlead.v1.HeartbeatResponse
+	55, // 72: fairlead.v1.AgentService.RenewLeases:output_type -> fairlead.v1.RenewLeasesResponse
+	1,  // 73: fairlead.v1.AgentService.Announcements:output_type -> fairlead.v1.AnnouncementsResponse
+	12, // 74: fairlead.v1.AgentService.ReportSpeaker:output_type -> fairlead.v1.ReportSpeakerResponse
+	69, // [69:75] is the sub-list for method output_type
+	63, // [63:69] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_v1_agent_proto_init() }
@@ -4541,7 +4667,7 @@ func file_fairlead_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_v1_agent_proto_rawDesc), len(file_fairlead_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

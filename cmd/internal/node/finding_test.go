@@ -104,7 +104,7 @@ func cabled(t interface {
 			t.Fatal(err)
 		}
 	}
-	e := Edges{Link: links.open, Speaker: func(config.Agent, *slog.Logger) (Announcing, error) { return mute{map[string]string{}}, nil }}
+	e := Edges{Link: links.open, Speaker: func(config.Agent, *slog.Logger) (Announcing, error) { return mute{sessions: map[string]string{}}, nil }}
 	s, err := openSpeaking(c, e, func() time.Duration { return 0 }, log, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

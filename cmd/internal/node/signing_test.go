@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairlead.io/fairlead/cmd/internal/config"
+	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/share"
 	"fairlead.io/fairlead/fsm"
@@ -25,15 +26,18 @@ import (
 )
 
 // mute is a speaker that nobody hears, and that has a session with each peer of its own.
-type mute struct{ sessions map[string]string }
+type mute struct {
+	sessions map[string]string
+	links    []bgp.Link
+}
 
-func (mute) Apply(context.Context, bgp.Desired) error  { return nil }
-func (mute) Written(context.Context) (bool, error)     { return true, nil }
-func (mute) Links(context.Context) ([]bgp.Link, error) { return nil, nil }
-func (mute) Mend(context.Context, time.Duration) error { return nil }
-func (mute) Describe(chan<- *prometheus.Desc)          {}
-func (mute) Collect(chan<- prometheus.Metric)          {}
-func (mute) Detach(context.Context) error              { return nil }
+func (mute) Apply(context.Context, bgp.Desired) error    { return nil }
+func (mute) Written(context.Context) (bool, error)       { return true, nil }
+func (mute) Mend(context.Context, time.Duration) error   { return nil }
+func (mute) Describe(chan<- *prometheus.Desc)            {}
+func (mute) Collect(chan<- prometheus.Metric)            {}
+func (mute) Detach(context.Context) error                { return nil }
+func (m mute) Links(context.Context) ([]bgp.Link, error) { return m.links, nil }
 func (m mute) Sessions(context.Context) (map[string]string, error) {
 	return maps.Clone(m.sessions), nil
 }
@@ -43,7 +47,7 @@ func speakingWith(t *testing.T, folder string) *speaking {
 	t.Helper()
 	c := config.Agent{Node: "n1", StateDir: t.TempDir(), BGP: &config.NodeBGP{ASN: 64512, PasswordDir: folder}}
 	e := Edges{Speaker: func(config.Agent, *slog.Logger) (Announcing, error) {
-		return mute{map[string]string{"plain": "established"}}, nil
+		return mute{sessions: map[string]string{"plain": "established"}}, nil
 	}}
 	s, err := openSpeaking(c, e, func() time.Duration { return 0 }, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
@@ -147,10 +151,28 @@ func TestWithdrawalsWaitForPeersThatAreLeftOut(t *testing.T) {
 	}
 }
 
+// What is on the wire of the sessions is told with which sessions these are, and with those alone that the node was told to have.
+func TestMarksSayWhichSessionsCount(t *testing.T) {
+	s := speakingWith(t, "")
+	rev := fsm.Revision{Epoch: 1, Index: 7}
+	s.mark(func(m *agent.SpeakerMarks) { m.Announced = rev })
+	links := []bgp.Link{
+		{Peer: netip.MustParseAddr("192.0.2.1"), Session: 1, IPv4: true, Written: true}, {Peer: netip.MustParseAddr("192.0.2.9"), Session: 2, IPv4: true, Written: true},
+	}
+	s.speaker = mute{links: links}
+	if s.lookWhoIsSent(t.Context()); s.Marks().Sessions.Told || s.Marks().Announced != (fsm.Revision{}) {
+		t.Errorf("before it was told anything it says %+v", s.Marks())
+	}
+	told(t, s) // of one peer, and one that is left out for its password
+	if s.lookWhoIsSent(t.Context()); !s.Marks().Equal(agent.SpeakerMarks{Announced: rev, Sessions: fsm.Sessions{Told: true, Open: []fsm.Reach{{Peer: "plain", IPv4: true}}}}) {
+		t.Errorf("then it says %+v", s.Marks())
+	}
+}
+
 // What is said of a session goes with heartbeats, which carry nothing that is no text.
 func TestStatesOfSessionsAreCutBetweenCharacters(t *testing.T) {
 	s := speakingWith(t, t.TempDir())
-	s.speaker = mute{map[string]string{"tor": "x" + strings.Repeat("é", maxState)}}
+	s.speaker = mute{sessions: map[string]string{"tor": "x" + strings.Repeat("é", maxState)}}
 	s.look(t.Context())
 	if states, _ := s.Sessions(); states["tor"] != "x"+strings.Repeat("é", maxState/2-1) {
 		t.Errorf("%d bytes: %q", len(states["tor"]), states["tor"])

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,12 @@ import (
 	"fairlead.io/fairlead/dataplane/agent"
 	"fairlead.io/fairlead/dataplane/bgp"
 	"fairlead.io/fairlead/dataplane/bgp/appliedstate"
+	"fairlead.io/fairlead/dataplane/bgp/opensessions"
 	"fairlead.io/fairlead/dataplane/bgp/share"
 	"fairlead.io/fairlead/fsm"
 )
 
 const (
-	// sessionsEvery is how often the states of BGP sessions are looked at, for people.
-	sessionsEvery = time.Second
 	// maxState bounds what is said of one session: heartbeats are small.
 	maxState = 256
 	// detachWithin bounds how long an agent takes to leave its BGP sessions for a while.
@@ -65,6 +65,7 @@ type speaking struct {
 	holds      time.Time           // until when peers that are left out may hold what an earlier run announced
 	through    fsm.Revision        // up to where no other peer holds anything that was withdrawn
 	marks      agent.SpeakerMarks
+	seen       opensessions.Watch // of the goroutine that watches
 	sessions   map[string]string
 	number     uint64
 	closed     bool
@@ -183,11 +184,16 @@ func (s *speaking) dial(p *bgp.Peer) {
 	}
 }
 
-// Marks implements agent.Speaker.
+// Marks implements agent.Speaker. What is on the wire of the sessions is told with which sessions those are, and not before: else the record would
+// have it announced to everybody.
 func (s *speaking) Marks() agent.SpeakerMarks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.marks
+	out := s.marks
+	if !out.Sessions.Told {
+		out.Announced = fsm.Revision{}
+	}
+	return out
 }
 
 // News implements agent.Speaker.
@@ -236,10 +242,11 @@ func (s *speaking) Sessions() (map[string]string, uint64) {
 
 // watch looks at the sessions now and then, until ctx ends.
 func (s *speaking) watch(ctx context.Context) error {
-	ticks := time.NewTicker(sessionsEvery)
+	ticks := time.NewTicker(opensessions.Every)
 	defer ticks.Stop()
 	for {
 		s.look(ctx)
+		s.lookWhoIsSent(ctx)
 		s.release()
 		s.sayUnfound()
 		select {
@@ -251,7 +258,7 @@ func (s *speaking) watch(ctx context.Context) error {
 }
 
 func (s *speaking) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sessionsEvery)
+	ctx, cancel := context.WithTimeout(ctx, opensessions.Every)
 	defer cancel()
 	states, err := s.speaker.Sessions(ctx)
 	if err != nil {
@@ -267,6 +274,31 @@ func (s *speaking) look(ctx context.Context) {
 	if !maps.Equal(states, s.sessions) {
 		s.sessions = states
 		s.number++
+	}
+}
+
+// lookWhoIsSent finds out which sessions count as open. Before anything was told in this run it is not known which there are to be.
+func (s *speaking) lookWhoIsSent(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, opensessions.Every)
+	defer cancel()
+	links, err := s.speaker.Links(ctx)
+	if err != nil {
+		s.log.Debug("BGP sessions not looked at", "err", err)
+	}
+	s.mu.Lock()
+	peers, have, told := s.routes.Peers, s.marks.Sessions, s.told
+	s.mu.Unlock()
+	if !told {
+		return
+	}
+	wanted := make([]opensessions.Peer, 0, len(peers))
+	for _, p := range peers {
+		wanted = append(wanted, opensessions.Peer{Name: fsm.PeerName(p.Name), Address: p.Address})
+	}
+	slices.SortFunc(wanted, func(a, b opensessions.Peer) int { return cmp.Compare(a.Name, b.Name) })
+	open, settled := s.seen.Look(time.Now(), links, wanted, have)
+	if now := (fsm.Sessions{Told: true, Open: open}); settled && !now.Equal(have) {
+		s.mark(func(m *agent.SpeakerMarks) { m.Sessions = now })
 	}
 }
 

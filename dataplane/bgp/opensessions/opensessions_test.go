@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package member
+package opensessions
 
 import (
 	"net/netip"
@@ -18,16 +18,12 @@ import (
 // A session counts as open from when all was written to it once, until it has been away for a minute: seen at every second. What the record
 // had of a member that restarted counts likewise. A record that was never told waits for sessions for ten seconds, and no longer.
 func TestPropertySessionsThatAreBrieflyAwayCountAsOpen(t *testing.T) {
-	peers := []*fsm.Peer{
-		{Name: "a", Address: netip.MustParseAddr("192.0.2.1")}, {Name: "b", Address: netip.MustParseAddr("192.0.2.2")},
-		{Name: "of nodes", Address: netip.MustParseAddr("192.0.2.3"), Nodes: fsm.PeerNodes{Speak: true}},
-	}
-	members := peers[:2]
+	peers := []Peer{{Name: "a", Address: netip.MustParseAddr("192.0.2.1")}, {Name: "b", Address: netip.MustParseAddr("192.0.2.2")}}
 	testkit.Check(t, func(t *rapid.T) {
-		var seen reach
-		have := fsm.Sessions{Told: rapid.Bool().Draw(t, "a member that restarted")}
+		var seen Watch
+		have := fsm.Sessions{Told: rapid.Bool().Draw(t, "a speaker that restarted")}
 		counts, lastThere := map[fsm.PeerName]bool{}, map[fsm.PeerName]int{} // the model: who counts, and when it last had a reason to
-		for _, p := range members {
+		for _, p := range peers {
 			if have.Told && rapid.Bool().Draw(t, "the record has it open") {
 				have.Open = append(have.Open, fsm.Reach{Peer: p.Name, IPv4: true})
 				counts[p.Name], lastThere[p.Name] = true, -1
@@ -38,7 +34,7 @@ func TestPropertySessionsThatAreBrieflyAwayCountAsOpen(t *testing.T) {
 		for second := range 200 {
 			var links []bgp.Link
 			all := true
-			for _, p := range members {
+			for _, p := range peers {
 				switch rapid.SampledFrom([]string{"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "open", "lose"}).Draw(t, string(p.Name)) {
 				case "open":
 					number++
@@ -63,12 +59,12 @@ func TestPropertySessionsThatAreBrieflyAwayCountAsOpen(t *testing.T) {
 					counts[p.Name] = false
 				}
 			}
-			open, settled := seen.look(start.Add(time.Duration(second)*time.Second), links, peers, have)
+			open, settled := seen.Look(start.Add(time.Duration(second)*time.Second), links, peers, have)
 			var names, want []fsm.PeerName
 			for _, o := range open {
 				names = append(names, o.Peer)
 			}
-			for _, p := range members {
+			for _, p := range peers {
 				if counts[p.Name] {
 					want = append(want, p.Name)
 				}
