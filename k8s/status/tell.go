@@ -48,7 +48,7 @@ type story struct {
 	problems []string
 	// stuck is why nothing is done about it that the cluster says now; empty if something is.
 	stuck string
-	at       fsm.Revision
+	at    fsm.Revision
 }
 
 // lacks is why a Service lacks an address, and why an address is not announced; zero for nothing.
