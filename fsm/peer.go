@@ -266,6 +266,9 @@ func (a *Advertisement) Silent() bool { return len(a.Peers) == 1 && a.Peers[0] =
 // Fallback to Nobody. No object can have the name.
 const Unadvertised AdvertisementName = "(unadvertised)"
 
+// NoPool is no pool's name, and cannot be: what Unadvertised is of where no such pool is left. Without any it would be of all.
+const NoPool PoolName = "(none)"
+
 // Counting are those that count of the advertisements about an address: the fallbacks among them where there are no others. The slice
 // is taken over.
 func Counting(about []*Advertisement) []*Advertisement {

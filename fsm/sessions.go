@@ -139,12 +139,26 @@ func (v *View) whyNobody(a netip.Addr, node NodeID) string {
 	var names []string
 	for _, ad := range v.advertising(a, node) {
 		if ad.Terms.Fallback {
-			return "its pool is one of MetalLB's, which BGPPeers are sent addresses of only where a BGPAdvertisement is about them, and none is about this one: add one"
+			return "its pool is one of MetalLB's, which BGPPeers are sent addresses of only where a BGPAdvertisement is about them, and none is about this one: " + v.whyNoneIsAbout(a)
 		}
 		names = append(names, string(ad.Name))
 	}
 	return "of the BGPPeers that take " + family + " none is to be sent it by BGPAdvertisement " + strings.Join(names[:min(len(names), fewNames)], ", ") +
 		": name one in spec.peers, or none for all"
+}
+
+// whyNoneIsAbout says what to do about an address that no advertisement is about.
+func (v *View) whyNoneIsAbout(a netip.Addr) string {
+	var names []string
+	for _, ad := range List[*Advertisement](v, TableAdvertisements) {
+		if !ad.Terms.Fallback && slices.ContainsFunc(v.Owners(a.String()), func(o *Allocation) bool { return ad.OfPool(o.Pool()) }) {
+			names = append(names, string(ad.Name)) // which its Services keep it from, or it would be about it
+		}
+	}
+	if len(names) == 0 {
+		return "add one, or have one name the pool"
+	}
+	return "spec.serviceSelectors of BGPAdvertisement " + strings.Join(names[:min(len(names), fewNames)], ", ") + " leave its Service out; have them choose it, or add one"
 }
 
 func familyText(a netip.Addr) string {

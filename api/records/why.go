@@ -72,7 +72,7 @@ type WhyAddress struct {
 	Holder    string      `json:"holder"`
 	Reasons   []Reason    `json:"reasons"` // what keeps its next hops from being as they are asked for
 	Members   []WhyMember `json:"members"`
-	Peers     []WhyPeer   `json:"peers"` // to whom members announce it
+	Peers     []WhyPeer   `json:"peers"` // that it is to be sent to, by advertisements
 	Nodes     []WhyNode   `json:"nodes"` // each once, by name
 }
 

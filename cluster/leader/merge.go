@@ -75,6 +75,17 @@ func merge(views []Admitted, record *fsm.View) *merged {
 	return m
 }
 
+// hasUnusable tells whether any object of a kind that configures the fabric is there and cannot be used. One in a namespace that is not read for that
+// does not count: others than operators write there.
+func (m *merged) hasUnusable(kind world.Kind) bool {
+	for name := range m.unusable {
+		if name.kind == kind && name.id.Namespace == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // collected is what collect gave last, and of what.
 type collected[T any] struct {
 	from [][]*T

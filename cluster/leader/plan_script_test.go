@@ -298,6 +298,8 @@ func (s *scene) remove(kind, name string) {
 		w.Namespaces = slices.DeleteFunc(w.Namespaces, func(o *world.Namespace) bool { return drop(o.Meta) })
 	case "peer":
 		w.Peers = slices.DeleteFunc(w.Peers, func(o *world.Peer) bool { return drop(o.Meta) })
+	case "mistaken":
+		w.Problems = slices.DeleteFunc(w.Problems, func(p world.Problem) bool { return p.Object.Name == name })
 	case "advertisement":
 		w.Advertisements = slices.DeleteFunc(w.Advertisements, func(o *world.Advertisement) bool { return drop(o.Meta) })
 	case "l2":
@@ -316,6 +318,7 @@ func (s *scene) line(text string) { s.object(s.group.t, strings.Fields(text)) }
 //
 //	service web in=NAMESPACE labels=K:V ip=A,A request=A shown=A pool=P share=K port=80,53/udp,443:30443 created=N class=C type=T families=4,6 cluster=A,A policy=P health=PORT local inside-local all not-ready foreign deleting headless uid=U
 //	endpoints web [at=PORT] n1/10.0.0.1 n2/10.0.0.2~serving n3/10.0.0.3~no -/10.0.0.4@ZONE,ZONE
+//	mistaken NAME [in=NAMESPACE] [l2]
 //	node n1 A... [external=A] [pods=PREFIX,...] [taint=KEY,...] [zone=Z] notready unreachable excluded cordoned deleting
 //	pool p FROM-TO... manual priority=N for=NAMESPACE of=K:V(namespaces) only=K:V(Services) avoid drain keeps metallb(of its group)
 //	namespace n K:V... | policy p for=NAMESPACE of=K:V max=N external=FROM-TO,FROM-TO(or none)
@@ -383,6 +386,12 @@ func (s *scene) object(t failer, f []string) {
 		}
 		a.ServiceSelectors = selectorsOf(split(keys["only"]))
 		w.Advertisements = append(w.Advertisements, &a)
+	case "mistaken": // a BGPAdvertisement that cannot be used
+		ref := world.Ref{Kind: world.KindAdvertisement, ID: world.ID{Name: meta.Name, Namespace: keys["in"]}}
+		if slices.Contains(words, "l2") {
+			ref.Kind = world.KindL2Advert
+		}
+		w.Problems = append(w.Problems, world.Problem{Severity: world.Failed, Object: ref, Why: "a mistake"})
 	case "l2":
 		meta.Namespace = ""
 		a := world.L2Advertisement{Meta: meta, Homed: home, Pools: split(keys["pools"]), Interfaces: split(keys["on"])}

@@ -16,9 +16,10 @@ func (p *planner) planUnadvertised(wanted []fsm.Advertisement) {
 	h, _ := fsm.Get[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements, string(fsm.Unadvertised))
 	next := fsm.Advertisement{Name: fsm.Unadvertised, Pools: p.onlyAdvertised(h), Terms: fsm.AdvertisementTerms{Fallback: true}}
 	sentToNobody(&next)
+	if len(next.Pools) == 0 && h != nil {
+		next.Pools = []fsm.PoolName{fsm.NoPool} // pools that come once more are no more announced than before they went
+	}
 	switch {
-	case len(next.Pools) == 0 && h != nil:
-		p.propose("no pool of MetalLB's is left", &fsm.DeleteAdvertisement{Name: next.Name})
 	case len(next.Pools) > 0 && p.format >= formatBGP && (h == nil || !sameAdvertisement(h, &next)):
 		p.propose("pools of MetalLB's", &fsm.PutAdvertisement{Advertisement: next})
 	}
@@ -42,7 +43,7 @@ func (p *planner) onlyAdvertised(h *fsm.Advertisement) (out []fsm.PoolName) {
 	}
 	if h != nil {
 		for _, name := range h.Pools {
-			if !shown[name] && (p.hasPool(name) || slices.Contains(p.survived(), name)) {
+			if name != fsm.NoPool && !shown[name] && (p.hasPool(name) || slices.Contains(p.survived(), name)) {
 				out = append(out, name)
 			}
 		}
@@ -51,8 +52,14 @@ func (p *planner) onlyAdvertised(h *fsm.Advertisement) (out []fsm.PoolName) {
 	return out
 }
 
-// advertises tells whether there is any advertisement, or the record has one: a BGPAdvertisement, an L2Advertisement or Unadvertised.
+// advertises tells whether there is any advertisement, or the record has one: a BGPAdvertisement, an L2Advertisement or Unadvertised. One that
+// cannot be used is there all the same: who wrote it chose that not all be sent everything.
 func (p *planner) advertises() bool {
+	for _, kind := range []world.Kind{world.KindAdvertisement, world.KindL2Advert} {
+		if p.seen.hasUnusable(kind) {
+			return true
+		}
+	}
 	return len(p.seen.advertisements)+len(p.seen.l2Advertisements) > 0 ||
 		p.in.Record.Count(fsm.TableAdvertisements)+p.in.Record.Count(fsm.TableL2Advertisements) > 0
 }

@@ -5,6 +5,7 @@ package records
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (w *whyRenderer) service(r *leader.ServiceReasons) records.WhyService {
 		}
 	}
 	d.History = w.history(&d)
-	d.Summary = summary(&d)
+	d.Summary = summary(&d, w.view.Count(fsm.TablePeers) > 0)
 	if r.Moved.Code != "" { // which is no obstacle, as the others are
 		d.Reasons = append(d.Reasons, reasonOf(r.Moved.Code, r.Moved.Text))
 	}
@@ -92,7 +93,7 @@ func (w *whyRenderer) address(r *leader.AddressReasons, waiting []leader.Explana
 		Members: each(w.members, func(m *fsm.Member) records.WhyMember {
 			return records.WhyMember{Member: m.Name, UpTo: maybe(m.Announced)}
 		}),
-		Peers:     each(fsm.List[*fsm.Peer](w.view, fsm.TablePeers), w.whyPeer),
+		Peers:     each(w.audience(prefix), w.whyPeer),
 		OnSegment: w.view.OnSegment(r.Pool),
 	}
 	if lease, held := fsm.Get[*fsm.Lease](w.view, fsm.TableLeases, d.Address); held {
@@ -122,6 +123,21 @@ func (w *whyRenderer) address(r *leader.AddressReasons, waiting []leader.Explana
 		}
 	}
 	return d
+}
+
+// audience are the peers that an address is to be sent to, by way of any of its next hops, or of any node while it has none.
+func (w *whyRenderer) audience(prefix netip.Prefix) []*fsm.Peer {
+	nodes := []fsm.NodeID{""}
+	if route, ok := fsm.Get[*fsm.Route](w.view, fsm.TableRoutes, prefix.String()); ok && len(route.NextHops) > 0 {
+		nodes = each(route.NextHops, func(h fsm.NextHop) fsm.NodeID { return h.Node() })
+	}
+	sent := map[*fsm.Peer]bool{}
+	for _, node := range nodes {
+		for _, p := range w.view.Audience(prefix.Addr(), node) {
+			sent[p] = true
+		}
+	}
+	return slices.DeleteFunc(fsm.List[*fsm.Peer](w.view, fsm.TablePeers), func(p *fsm.Peer) bool { return !sent[p] })
 }
 
 func (w *whyRenderer) whyPeer(p *fsm.Peer) records.WhyPeer {
@@ -362,8 +378,8 @@ func (w *whyRenderer) history(d *records.WhyService) []records.WhyTransition {
 	return out
 }
 
-// summary says in a sentence how a Service is.
-func summary(d *records.WhyService) string {
+// summary says in a sentence how a Service is, of a group that has BGP peers or none.
+func summary(d *records.WhyService, peers bool) string {
 	switch {
 	case d.State == records.ServiceNotOurs:
 		return "not served by this group: " + d.Reasons[0].Text
@@ -388,9 +404,9 @@ func summary(d *records.WhyService) string {
 			parts = append(parts, fmt.Sprintf("%s is announced via %d of %d nodes", a.Address, a.Announced, len(a.Nodes)))
 		case a.OnSegment && acknowledged(a) > 0:
 			parts = append(parts, a.Address+" is set up, and "+answers(a))
-		case len(a.Peers) > 0 && unreached(a) != "":
+		case peers && unreached(a) != "":
 			parts = append(parts, a.Address+" is announced to no BGP peer: "+unreached(a))
-		case len(a.Peers) == 0 && acknowledged(a) > 0:
+		case !peers && acknowledged(a) > 0:
 			parts = append(parts, fmt.Sprintf("%s is set up on %d of %d nodes, and the group has no BGP peer to announce it to", a.Address, acknowledged(a), len(a.Nodes)))
 		case a.Releasing:
 			parts = append(parts, a.Address+" is given up")

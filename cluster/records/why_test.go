@@ -528,3 +528,39 @@ func TestWhyTellsOfPeersThatWaitForOthers(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// Peers are those that the address is to be sent to, and not all there are; and who is sent it by no advertisement hears which one leaves it out.
+func TestWhyNamesThePeersThatAreToBeSentIt(t *testing.T) {
+	t.Parallel()
+	g, _ := furnished(t)
+	s := records.New(records.Options{Member: "m1", Record: g, Leader: g, Planner: plans{Group: g}})
+	peers := func() (names []string) {
+		for _, p := range why(t, s, "shop/web").Services[0].Addresses[0].Peers {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	for _, ad := range fsm.List[*fsm.Advertisement](g.Read(), fsm.TableAdvertisements) {
+		g.Apply(t, &fsm.DeleteAdvertisement{Name: ad.Name})
+	}
+	before := peers()
+	if len(before) == 0 {
+		t.Fatal("there are no peers")
+	}
+	ad := fsm.Advertisement{Name: "ad", Peers: []fsm.PeerName{"elsewhere"}}
+	if g.Apply(t, &fsm.PutAdvertisement{Advertisement: ad}); len(peers()) > 0 {
+		t.Errorf("it is to be sent to %v, and an advertisement names another peer", peers())
+	}
+	ad.Terms.OnlyServices = true
+	g.Apply(t, &fsm.ReportSessions{Members: []fsm.MemberSessions{{Server: "m1-a1b2", Run: "r1"}}})
+	pool := why(t, s, "shop/web").Services[0].Addresses[0].Pool
+	g.Apply(t, &fsm.PutAdvertisement{Advertisement: ad}, &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+		Name: fsm.Unadvertised, Pools: []fsm.PoolName{fsm.PoolName(pool)}, Peers: []fsm.PeerName{fsm.Nobody}, Terms: fsm.AdvertisementTerms{Fallback: true},
+	}})
+	if d := why(t, s, "shop/web").Services[0]; !strings.Contains(d.Summary, "spec.serviceSelectors of BGPAdvertisement ad leave its Service out") {
+		t.Errorf("told %q", d.Summary)
+	}
+	if g.Apply(t, &fsm.DeleteAdvertisement{Name: fsm.Unadvertised}); !slices.Equal(peers(), before) {
+		t.Errorf("it is to be sent to %v, want %v", peers(), before)
+	}
+}

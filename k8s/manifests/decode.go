@@ -5,10 +5,9 @@ package manifests
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,8 +148,14 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 			problems = append(problems, convert.Texts(ref, &k, v)...)
 			d.like.Same(v)
 		}
+		misspelt := false
 		for _, s := range strict {
-			problems = append(problems, unknownField(ref, s))
+			p := unknownField(ref, s, reflect.TypeFor[K]())
+			misspelt = misspelt || p.Severity == world.Failed
+			problems = append(problems, p)
+		}
+		if misspelt {
+			value = nil
 		}
 	}
 	if !convert.Usable(problems) {
@@ -198,16 +203,4 @@ func join(path, field string) string {
 		return path + field
 	}
 	return path + "." + field
-}
-
-// unknownField turns what the strict decoder says about a key into a problem. The object is used without it, as
-// kubectl does, but the user may have meant something by it.
-func unknownField(ref world.Ref, err error) world.Problem {
-	p := world.Problem{Severity: world.Degraded, Object: ref, Why: err.Error(), Remedy: "check its spelling; it is left out"}
-	var at kjson.FieldError
-	if errors.As(err, &at) {
-		p.Field = at.FieldPath()
-		p.Why = strings.TrimSpace(strings.TrimSuffix(p.Why, strconv.Quote(p.Field)))
-	}
-	return p
 }
