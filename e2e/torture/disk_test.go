@@ -107,7 +107,7 @@ func change(r *run, path string, at, bit int) {
 
 // old is a member's folder as it was some time ago, from a snapshot of its machine's disk. What it acknowledged since is with the leader alone by then,
 // which ends: the third member heard nothing of it.
-var old = kind{name: "old", weight: 2, takes: true, known: "what it acknowledged since is not missed", plan: func(r *run, rng *rand.Rand, begin, end time.Duration) []step {
+var old = kind{name: "old", weight: 2, takes: true, plan: func(r *run, rng *rand.Rand, begin, end time.Duration) []step {
 	name := lossName(rng)
 	var leads, m *lab.Member // nil if the group has no leader then, or more members
 	return []step{
