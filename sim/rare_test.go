@@ -11,7 +11,7 @@ func TestRareScenariosHold(t *testing.T) {
 	hold(t, m, "testdata/rare/*.yaml", 2)
 	hold(t, m, "mutants/scenarios/upgrade*.yaml", 2)
 	hold(t, m, "mutants/scenarios/stray-*.yaml", 2)
-	hold(t, m, "mutants/scenarios/flipped-follower.yaml", 2)
+	hold(t, m, "mutants/scenarios/flipped-follower.yaml", 1)
 }
 
 // Who answers for addresses on segments, through what upsets elections elsewhere: the faults that kube-vip's own suite scripts, and
