@@ -196,7 +196,6 @@ func rollFive(t *testing.T) (f *floors, back, holder *member, others []*member) 
 	back.disk = old
 	f.boot(back)
 	f.start(holder.name)
-	time.Sleep(time.Second)
 	holder.node.seen.mute.Store(true)
 	for _, m := range others {
 		f.start(m.name)

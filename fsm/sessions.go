@@ -38,7 +38,7 @@ func (r Reach) Takes(a netip.Addr) bool {
 // Equal tells whether s and o say the same.
 func (s Sessions) Equal(o Sessions) bool { return s.Told == o.Told && slices.Equal(s.Open, o.Open) }
 
-// inOrder tells whether the peers are in order, each once.
+// inOrder tells whether the peers are in order.
 func (s Sessions) inOrder() bool {
 	return slices.IsSortedFunc(s.Open, func(a, b Reach) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
 }
@@ -150,8 +150,9 @@ func (v *View) whyNobody(a netip.Addr, node NodeID) string {
 // whyNoneIsAbout says what to do about an address that no advertisement is about.
 func (v *View) whyNoneIsAbout(a netip.Addr) string {
 	var names []string
+	owners := v.Owners(a.String())
 	for _, ad := range List[*Advertisement](v, TableAdvertisements) {
-		if !ad.Terms.Fallback && slices.ContainsFunc(v.Owners(a.String()), func(o *Allocation) bool { return ad.OfPool(o.Pool()) }) {
+		if !ad.Terms.Fallback && slices.ContainsFunc(owners, func(o *Allocation) bool { return ad.OfPool(o.Pool()) }) {
 			names = append(names, string(ad.Name)) // which its Services keep it from, or it would be about it
 		}
 	}

@@ -23,6 +23,7 @@ type merged struct {
 	namespaces       map[string]*world.Namespace // by name
 	l2Advertisements []*world.L2Advertisement
 	unusable         map[objectName]world.Problem // what keeps objects from being used that are there
+	misadvertised    bool                         // an advertisement is among them
 	passed           []passed                     // objects whose name another one has
 
 	// Of mergeRedirects alone.
@@ -69,21 +70,17 @@ func merge(views []Admitted, record *fsm.View) *merged {
 		for _, problem := range a.World.Problems {
 			if problem.Severity == world.Failed {
 				m.unusable[objectName{problem.Object.Kind, problem.Object.ID}] = problem
+				m.misadvertised = m.misadvertised || misadvertises(problem.Object)
 			}
 		}
 	}
 	return m
 }
 
-// hasUnusable tells whether any object of a kind that configures the fabric is there and cannot be used. One in a namespace that is not read for that
-// does not count: others than operators write there.
-func (m *merged) hasUnusable(kind world.Kind) bool {
-	for name := range m.unusable {
-		if name.kind == kind && name.id.Namespace == "" {
-			return true
-		}
-	}
-	return false
+// misadvertises tells of an object that cannot be used whether it is an advertisement. One in a namespace that is not read for those does not count:
+// others than operators write there.
+func misadvertises(o world.Ref) bool {
+	return (o.Kind == world.KindAdvertisement || o.Kind == world.KindL2Advert) && o.Namespace == ""
 }
 
 // collected is what collect gave last, and of what.

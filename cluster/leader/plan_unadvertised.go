@@ -55,12 +55,7 @@ func (p *planner) onlyAdvertised(h *fsm.Advertisement) (out []fsm.PoolName) {
 // advertises tells whether there is any advertisement, or the record has one: a BGPAdvertisement, an L2Advertisement or Unadvertised. One that
 // cannot be used is there all the same: who wrote it chose that not all be sent everything.
 func (p *planner) advertises() bool {
-	for _, kind := range []world.Kind{world.KindAdvertisement, world.KindL2Advert} {
-		if p.seen.hasUnusable(kind) {
-			return true
-		}
-	}
-	return len(p.seen.advertisements)+len(p.seen.l2Advertisements) > 0 ||
+	return p.seen.misadvertised || len(p.seen.advertisements)+len(p.seen.l2Advertisements) > 0 ||
 		p.in.Record.Count(fsm.TableAdvertisements)+p.in.Record.Count(fsm.TableL2Advertisements) > 0
 }
 

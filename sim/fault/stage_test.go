@@ -258,7 +258,7 @@ func TestEachFaultIsNoticed(t *testing.T) {
 		"transfer", "snapshot", "remove", "session-break", "break", "foreign-rule", "meddle", "kernel-error", "kernel-slow", "tables-full", "fuse", "freeze", "speaker-kill", "confusing-switch", "revoke", "revoke-removed", "flip", "old-disk",
 		"kubernetes-error", "kubernetes-watch-delay", "kubernetes-watch-drop", "kubernetes-watch-break", "kubernetes-duplicate", "kubernetes-coalesce", "kubernetes-compact",
 		"kubernetes-rewind", "kubernetes-stale-lists", "kubernetes-empty-lists", "kubernetes-partial-lists", "kubernetes-other-cluster", "kubernetes-slow",
-		"rolling-restart", "rolling-upgrade", "rolling-downgrade", "downgrade", "restore", "delay", "loss", "swizzle", "disk-slow", "strangers", StrayRecord,
+		"rolling-restart", "rolling-upgrade", "rolling-downgrade", "downgrade", "restore", "delay", "loss", "swizzle", "disk-slow", "strangers", "stray-record",
 	}
 	for _, k := range All() {
 		if slices.Contains(unseen, k.Name) || slices.Contains(k.On.Roles, Driver) && len(k.On.Roles) == 1 {

@@ -11,13 +11,10 @@ import (
 	"fairlead.io/fairlead/sim/scenario/parameter"
 )
 
-// StrayRecord is the kind of fault by which a member's copy of the record becomes another one than the group's.
-const StrayRecord = "stray-record"
-
 // strayKinds are what befalls copies of the record in members' memories. Members look for it once a minute: it takes longer worlds than are drawn.
 func strayKinds() []Kind {
 	return []Kind{{
-		Name: StrayRecord, Text: "members apply an entry otherwise than the group agreed, as another build would, or a bit of what they hold flips in memory; they get empty disks at the end",
+		Name: "stray-record", Text: "members apply an entry otherwise than the group agreed, as another build would, or a bit of what they hold flips in memory; they get empty disks at the end",
 		Least: 80 * time.Second, Most: 120 * time.Second, On: members, Loses: true, Excuses: onThem, Begin: strayRecord,
 		Parameters: []parameter.Parameter{
 			parameter.OneOf("what", "bit: a bit flips behind the digest; they apply something else without it", "bit"),
