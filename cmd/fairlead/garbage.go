@@ -45,13 +45,31 @@ func thrifty(before bool, collecting float64) bool {
 	return collecting < littleCollecting || before && collecting <= muchCollecting
 }
 
+// mostRoom is how many times as much garbage as usual is left at most.
+const mostRoom = 4
+
+// roomier tells how many times as much garbage as usual is left, once collecting took such a share of a processor: while a member has very much
+// to do, as when a large backup is restored, collecting is most of that, and keeps it from answering in time. The memory is given back later.
+func roomier(before int, collecting float64) int {
+	switch {
+	case collecting > muchCollecting:
+		return min(2*before, mostRoom)
+	case collecting < littleCollecting:
+		return max(before/2, 1)
+	}
+	return before
+}
+
 // percentFor is how much garbage is left for so many bytes that are held.
-func percentFor(held uint64, thrifty bool) int {
+func percentFor(held uint64, thrifty bool, room int) int {
 	p := garbageFor(held)
-	if thrifty && p < goGarbage {
+	switch {
+	case p >= goGarbage:
+		return goGarbage
+	case thrifty:
 		return p / 2
 	}
-	return p
+	return min(p*room, goGarbage)
 }
 
 // saveMemory has this process collect garbage earlier, unless whoever started it says how early (GOGC).
@@ -75,9 +93,13 @@ const idleMemory = 8 << 20
 // thrift gives memory back. The zero value is for a process that never did.
 type thrift struct{ kept uint64 }
 
+// longToGiveBack is what a process holds at most that gives memory back: to do so looks through all that it holds in one go, and much else waits.
+// With 2 GB that takes a quarter of a second, in which a leader is taken for gone.
+const longToGiveBack = 512 << 20
+
 // giveBack has the kernel take back what is not needed, where that may be much, and tells whether it did.
 func (t *thrift) giveBack() bool {
-	if ownBytes() <= t.kept+idleMemory {
+	if ownBytes() <= t.kept+idleMemory || heldBytes() > longToGiveBack {
 		return false
 	}
 	debug.FreeOSMemory()
@@ -99,7 +121,7 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 	if getenv("GOGC") != "" {
 		return
 	}
-	percent, rests, before := goGarbage, false, collectingSeconds()
+	percent, rests, room, before := goGarbage, false, 1, collectingSeconds()
 	var own thrift
 	var allocated uint64      // when it gave back last
 	quiet := time.Duration(0) // for how long there was little to do
@@ -111,8 +133,9 @@ func saveMuchMemory(ctx context.Context, getenv func(string) string, every time.
 			return
 		case <-ticks.C:
 			took := collectingSeconds()
-			rests = thrifty(rests, (took-before)/every.Seconds())
-			if next := percentFor(heldBytes(), rests); next != percent {
+			collecting := (took - before) / every.Seconds()
+			rests, room = thrifty(rests, collecting), roomier(room, collecting)
+			if next := percentFor(heldBytes(), rests, room); next != percent {
 				debug.SetGCPercent(next) // it stops everything for a moment
 				percent = next
 			}

@@ -26,10 +26,11 @@ func TestGarbageIsCollectedEarlyUnlessItIsSaidWhen(t *testing.T) {
 // A member is quick as long as it holds little, and small once it holds much: smallest while that costs little.
 func TestMembersCollectGarbageEarlierTheMoreTheyHold(t *testing.T) {
 	const mb = 1 << 20
-	for held, want := range map[uint64][2]int{ // thrifty, and usually
-		0: {100, 100}, 64 * mb: {100, 100}, 65 * mb: {45, 90}, 100 * mb: {25, 50}, 128 * mb: {15, 30}, 160 * mb: {10, 20}, 250 * mb: {5, 10}, 4096 * mb: {5, 10},
+	for held, want := range map[uint64][3]int{ // thrifty, usually, and with very much to do
+		0: {100, 100, 100}, 64 * mb: {100, 100, 100}, 65 * mb: {45, 90, 100}, 100 * mb: {25, 50, 100}, 128 * mb: {15, 30, 100}, 160 * mb: {10, 20, 80},
+		250 * mb: {5, 10, 40}, 4096 * mb: {5, 10, 40},
 	} {
-		if got := [2]int{percentFor(held, true), percentFor(held, false)}; got != want {
+		if got := [3]int{percentFor(held, true, mostRoom), percentFor(held, false, 1), percentFor(held, false, mostRoom)}; got != want {
 			t.Errorf("holding %d bytes: %v, want %v", held, got, want)
 		}
 	}
@@ -43,6 +44,15 @@ func TestMembersCollectGarbageEarlierTheMoreTheyHold(t *testing.T) {
 	} {
 		if got := thrifty(c.before, c.collecting); got != c.want {
 			t.Errorf("collecting %.2f after %t: %t, want %t", c.collecting, c.before, got, c.want)
+		}
+	}
+	room := 1
+	for _, c := range []struct {
+		collecting float64
+		want       int
+	}{{0.5, 2}, {0.3, 2}, {0.7, 4}, {0.9, 4}, {0.04, 2}, {0.05, 2}, {0, 1}, {0, 1}} { // never less, and no more than so much
+		if room = roomier(room, c.collecting); room != c.want {
+			t.Errorf("collecting %.2f: %d times as much, want %d", c.collecting, room, c.want)
 		}
 	}
 	much := make([]byte, muchGarbage+1<<20)
@@ -105,4 +115,14 @@ func TestAgentsGiveBackWhatTheyNeedNoMore(t *testing.T) {
 	if now := ownBytes(); now > before-7*idleMemory {
 		t.Errorf("it has %d bytes, had %d", now, before)
 	}
+}
+
+// Giving back much at once would stop a member for longer than others wait for it.
+func TestWhoHoldsVeryMuchGivesNothingBackAtOnce(t *testing.T) {
+	very := make([]byte, longToGiveBack+1)
+	runtime.GC()
+	if own := (thrift{}); own.giveBack() {
+		t.Errorf("it gave back, holding %d bytes", heldBytes())
+	}
+	runtime.KeepAlive(very)
 }
