@@ -47,13 +47,14 @@ func (n *Node) Backup(ctx context.Context, w io.Writer) (BackupHeader, error) {
 		return BackupHeader{}, fmt.Errorf("backup: %w", err)
 	}
 	h := BackupHeader{Index: Index(index), Term: term, ServerID: string(n.id)}
-	if err := writeBackup(w, h, frozen); err != nil {
+	if err := WriteBackup(w, h, frozen); err != nil {
 		return BackupHeader{}, fmt.Errorf("backup: %w", err)
 	}
 	return h, nil
 }
 
-func writeBackup(w io.Writer, h BackupHeader, state Frozen) error {
+// WriteBackup writes a state as a backup of which the header says what it is; Node.Restore takes it.
+func WriteBackup(w io.Writer, h BackupHeader, state Frozen) error {
 	head, err := json.Marshal(h)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func FuzzBackups(f *testing.F) {
 	}
 	for _, of := range []*fsm.State{fsm.New(), s} {
 		var file, inside bytes.Buffer
-		if err := errors.Join(writeBackup(&file, BackupHeader{Index: 7, Term: 2, ServerID: "m1"}, of.Freeze()), of.Freeze().Write(&inside)); err != nil {
+		if err := errors.Join(WriteBackup(&file, BackupHeader{Index: 7, Term: 2, ServerID: "m1"}, of.Freeze()), of.Freeze().Write(&inside)); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(file.Bytes(), false)
@@ -42,7 +42,7 @@ func FuzzBackups(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte, inside bool) {
 		if inside {
 			var wrapped bytes.Buffer
-			if err := writeBackup(&wrapped, BackupHeader{Index: 7, Term: 2, ServerID: "m1"}, state(file)); err != nil {
+			if err := WriteBackup(&wrapped, BackupHeader{Index: 7, Term: 2, ServerID: "m1"}, state(file)); err != nil {
 				t.Fatal(err)
 			}
 			file = wrapped.Bytes()
@@ -56,7 +56,7 @@ func FuzzBackups(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		if err := writeBackup(&again, header, restored.Freeze()); err != nil {
+		if err := WriteBackup(&again, header, restored.Freeze()); err != nil {
 			t.Fatalf("it was read, and cannot be written: %v", err)
 		}
 		second := fsm.New()
