@@ -231,9 +231,11 @@ func TestListsWithoutWhatIsThereAreRefused(t *testing.T) {
 	t.Parallel()
 	s := furnished(t, 5)
 	j := newJudge(t, read(t, s, fast), hurried)
+	s.answer(services, refusal(503, "ServiceUnavailable", "away")) // no watch tells of it
 	s.remove(services, "default", "web-3")
 	s.hide("default/web-1")
 	s.cut(true)
+	s.answer(services, nil)
 	j.until("refused", func(leader.Verdict) bool { return refused(j.r.World()) })
 	if v := view(t, j.r.World(), world.KindService); v.Complete {
 		t.Error("the view is complete")
