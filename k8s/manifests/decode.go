@@ -102,7 +102,11 @@ func (d *decoder) object(raw []byte, path string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
 		wrong := typeError(raw, &head{}, err)
-		d.lose(join(path, wrong.Field), "no Kubernetes object: %s", wrong.Why)
+		if wrong.Field == "" {
+			d.lose(path, "no Kubernetes object: %s", wrong.Why)
+			return
+		}
+		d.lost(join(path, wrong.Field), wrong.Remedy, "no Kubernetes object: %s: %s", wrong.Field, wrong.Why)
 		return
 	}
 	var missing []string
@@ -186,7 +190,12 @@ func add[K any](d *decoder, raw []byte, path string, h head, kind world.Kind, na
 
 // lose notes a document that nobody can tell the object of.
 func (d *decoder) lose(path, why string, args ...any) {
-	d.fileProblem(world.Failed, path, "a manifest has apiVersion, kind and metadata", why, args...)
+	d.lost(path, "a manifest has apiVersion, kind and metadata", why, args...)
+}
+
+// lost is lose, with a remedy of its own.
+func (d *decoder) lost(path, remedy, why string, args ...any) {
+	d.fileProblem(world.Failed, path, remedy, why, args...)
 	lost := d.out.problems[len(d.out.problems)-1]
 	d.out.lost = cmp.Or(d.out.lost, &lost)
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"fairlead.io/fairlead/fsm/world"
 )
 
@@ -29,10 +31,34 @@ func typeError(raw []byte, into any, err error) world.Problem {
 	switch {
 	case found == "string" && shape == "number", found == "string" && shape == "bool":
 		remedy = "take the quotes off"
+	case shape == "string" && found == "number" && slices.Contains(durations(reflect.TypeOf(into), ""), wrong.Field):
+		return world.Problem{Field: wrong.Field, Why: "a number without a unit", Remedy: noUnit}
 	case shape == "string" && found != "object" && found != "array":
 		remedy = "put quotes around it"
 	}
 	return world.Problem{Field: wrong.Field, Why: fmt.Sprintf("%s where %s belongs", shapeName(found), shapeName(shape)), Remedy: remedy}
+}
+
+// noUnit is what to do about a length of time that is a mere number.
+const noUnit = "write one behind the number, as in 90s or 500ms"
+
+// durations lists the fields of an object that are lengths of time, outside of lists.
+func durations(t reflect.Type, at string) (out []string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[metav1.Duration]():
+		return []string{at}
+	case t.Kind() != reflect.Struct, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, durations(f.Type, join(at, name))...)
+	}
+	return out
 }
 
 // sizeOf names how large a number of a type may be.
@@ -51,7 +77,7 @@ func textError(raw []byte, into any, err error) world.Problem {
 	field, _ := culprit(raw, reflect.TypeOf(into))
 	p := world.Problem{Field: field, Why: strings.TrimPrefix(err.Error(), "json: "), Remedy: "write it as the API defines it"}
 	if text, is := strings.CutPrefix(p.Why, "time: missing unit in duration "); is {
-		p.Why, p.Remedy = text+" has no unit", "write one behind the number, as in 90s or 500ms"
+		p.Why, p.Remedy = text+" has no unit", noUnit
 	} else if text, is := strings.CutPrefix(p.Why, "time: invalid duration "); is {
 		p.Why, p.Remedy = text+" is no length of time", "write a number and a unit, as in 90s or 500ms"
 	}
