@@ -113,7 +113,7 @@ func (v *View) WhyUnreached(r *Route, h NextHop) string {
 	a := r.Prefix.Addr()
 	audience := v.Audience(a, h.Node())
 	if len(audience) == 0 {
-		return v.whyNobody(a, h.Node())
+		return v.WhyNobody(a, h.Node())
 	}
 	names := make([]string, 0, fewNames)
 	for _, p := range audience[:min(len(audience), fewNames)] {
@@ -130,18 +130,26 @@ func (v *View) WhyUnreached(r *Route, h NextHop) string {
 // fewNames is how many peers or advertisements a sentence names.
 const fewNames = 3
 
-// whyNobody says why no peer of the record is to be sent an address.
-func (v *View) whyNobody(a netip.Addr, node NodeID) string {
+// WhyNobody says to people why no peer of the record is to be sent an address by way of a node, and what to do; see Audience.
+func (v *View) WhyNobody(a netip.Addr, node NodeID) string {
 	family := familyText(a)
 	if !slices.ContainsFunc(List[*Peer](v, TablePeers), func(p *Peer) bool { return p.takes(a) }) {
 		return "no BGPPeer takes " + family + ": add one that does, or have one take both families"
 	}
-	var names []string
+	var names, mistaken []string
 	for _, ad := range v.advertising(a, node) {
 		if ad.Terms.Fallback {
 			return "its pool is one of MetalLB's, which BGPPeers are sent addresses of only where a BGPAdvertisement is about them, and none is about this one: " + v.whyNoneIsAbout(a)
 		}
+		if ad.Silent() {
+			mistaken = append(mistaken, string(ad.Name))
+			continue
+		}
 		names = append(names, string(ad.Name))
+	}
+	if len(names) == 0 {
+		return "BGPAdvertisement " + strings.Join(mistaken[:min(len(mistaken), fewNames)], ", ") +
+			" has a mistake, for which nobody is sent an address under it; mend it, or add another one"
 	}
 	return "of the BGPPeers that take " + family + " none is to be sent it by BGPAdvertisement " + strings.Join(names[:min(len(names), fewNames)], ", ") +
 		": name one in spec.peers, or none for all"

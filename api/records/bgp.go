@@ -56,3 +56,13 @@ type Advertisement struct {
 	Fallback bool   `json:"fallback"`
 	Version  uint64 `json:"version"`
 }
+
+// L2Advertisement says which nodes answer for the addresses of some pools on their segments.
+type L2Advertisement struct {
+	Name       string   `json:"name"`
+	Pools      []string `json:"pools"`      // none means none
+	Kept       []string `json:"kept"`       // those of them whose holders go on answering when they cannot reach the group
+	Nodes      []string `json:"nodes"`      // that may answer; null means all
+	Interfaces []string `json:"interfaces"` // where they answer; none means all
+	Version    uint64   `json:"version"`
+}

@@ -25,7 +25,7 @@ func Kinds() []Kind {
 			{"READY", "readyEndpoints"}, {"PENDING", "pending.text"},
 		}},
 		{"pools", []string{"pool"}, []Column{
-			{"NAME", "name"}, {"RANGES", "ranges"}, {"AUTO-ASSIGN", "autoAssign"}, {"ALLOCATED", "allocated"}, {"SIZE", "size"},
+			{"NAME", "name"}, {"RANGES", "ranges"}, {"AUTO-ASSIGN", "autoAssign"}, {"ALLOCATED", "allocated"}, {"SIZE", "size"}, {"BGP", "bgp"},
 		}},
 		{"allocations", []string{"allocation", "alloc"}, []Column{
 			{"NAME", "name"}, {"ADDRESS", "address"}, {"SERVICE", "service"}, {"POOL", "pool"}, {"SHARING", "sharingKey"}, {"RELEASING", "releasing"},
@@ -51,6 +51,9 @@ func Kinds() []Kind {
 		}},
 		{"advertisements", []string{"advertisement", "adv"}, []Column{
 			{"NAME", "name"}, {"POOLS", "pools"}, {"PEERS", "peers"}, {"COMMUNITIES", "communities"}, {"LOCAL-PREF", "localPref"},
+		}},
+		{"l2advertisements", []string{"l2advertisement", "l2adv"}, []Column{
+			{"NAME", "name"}, {"POOLS", "pools"}, {"NODES", "nodes"}, {"INTERFACES", "interfaces"}, {"KEPT", "kept"},
 		}},
 		{"nodes", []string{"node", "no"}, []Column{
 			{"NAME", "name"}, {"ADDRESSES", "addresses"}, {"ELIGIBLE", "eligible"}, {"LIVENESS", "liveness"}, {"ACKNOWLEDGED", "acknowledged"}, {"WHY", "why"},

@@ -104,7 +104,9 @@ type Pool struct {
 	AutoAssign bool     `json:"autoAssign"`
 	Allocated  int      `json:"allocated"` // of its addresses, those with an owner
 	Size       string   `json:"size"`      // number of addresses, decimal: it may exceed 2^64
-	Version    uint64   `json:"version"`
+	// BGP is to whom its addresses are announced: "every peer", "nobody", or "by" and the names of the BGPAdvertisements that say it.
+	BGP     string `json:"bgp"`
+	Version uint64 `json:"version"`
 }
 
 // Allocation says that a service owns an address; name is "address namespace/name". Asked for by the address

@@ -18,7 +18,7 @@ type Forecast struct {
 	Changes []Change
 	// Held are mass changes that would wait for an operator. What they hold is not among the changes.
 	Held []Hold
-	// Waiting is what would not be as asked for, and is not so already.
+	// Waiting is what would not be as asked for, and is not so already; of pools that addresses come out of, what is so already, too.
 	Waiting []Explanation
 	// Pending are the Services that would wait for an address, and do not yet or for another reason.
 	Pending []Explanation
@@ -48,11 +48,13 @@ func Foresee(ctx context.Context, in Input, d Draft) (Forecast, error) {
 		return Forecast{}, err
 	}
 	f := Forecast{Held: held, Changes: compare(before, after)}
+	ofPools := ofPoolsTaken(before, after, out)
 	for _, e := range out {
-		if !slices.Contains(plain, e) {
+		if !slices.Contains(plain, e) || slices.Contains(ofPools, e) {
 			f.Waiting = append(f.Waiting, e)
 		}
 	}
+	f.Waiting = append(f.Waiting, unsent(before, after, ofPools)...)
 	pairs(before, after, fsm.TableServices, func(was, is *fsm.Service) {
 		if is != nil && is.Pending.Code != "" && (was == nil || was.Pending != is.Pending) {
 			f.Pending = append(f.Pending, Explanation{string(fsm.TableServices), string(is.ID), is.Pending.Code, is.Pending.Text})
@@ -118,6 +120,7 @@ func compare(before, after *fsm.View) []Change {
 			say("address", is.Address.String(), "is shared by Service %s under %q, not %q", is.Service, is.SharingKey(), was.SharingKey())
 		}
 	})
+	compareAudiences(before, after, say)
 	pairs(before, after, fsm.TableRoutes, func(was, is *fsm.Route) {
 		r := is
 		if r == nil {
@@ -148,7 +151,8 @@ func compare(before, after *fsm.View) []Change {
 		fsm.TableL2Advertisements: "l2advertisement",
 	}
 	for _, c := range listed {
-		if target := targets[c.Table]; target != "" {
+		// Unadvertised is nobody's object; what comes of it is told of addresses.
+		if target := targets[c.Table]; target != "" && !(c.Table == fsm.TableAdvertisements && c.Key == string(fsm.Unadvertised)) {
 			say(target, c.Key, "is %s", c.Change)
 		}
 	}
@@ -269,6 +273,6 @@ func wantedNodes(r *fsm.Route) (out []fsm.NodeID) {
 }
 
 // less lists what is in a and not in b.
-func less(a, b []fsm.NodeID) []fsm.NodeID {
-	return slices.DeleteFunc(slices.Clone(a), func(n fsm.NodeID) bool { return slices.Contains(b, n) })
+func less[T comparable](a, b []T) []T {
+	return slices.DeleteFunc(slices.Clone(a), func(n T) bool { return slices.Contains(b, n) })
 }

@@ -24,6 +24,7 @@ type merged struct {
 	l2Advertisements []*world.L2Advertisement
 	unusable         map[objectName]world.Problem // what keeps objects from being used that are there
 	misadvertised    bool                         // an advertisement is among them
+	misadvertisedBGP bool                         // a BGPAdvertisement is
 	passed           []passed                     // objects whose name another one has
 
 	// Of mergeRedirects alone.
@@ -70,7 +71,10 @@ func merge(views []Admitted, record *fsm.View) *merged {
 		for _, problem := range a.World.Problems {
 			if problem.Severity == world.Failed {
 				m.unusable[objectName{problem.Object.Kind, problem.Object.ID}] = problem
-				m.misadvertised = m.misadvertised || misadvertises(problem.Object)
+				if misadvertises(problem.Object) {
+					m.misadvertised = true
+					m.misadvertisedBGP = m.misadvertisedBGP || problem.Object.Kind == world.KindAdvertisement
+				}
 			}
 		}
 	}

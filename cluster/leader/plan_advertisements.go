@@ -91,7 +91,8 @@ func (p *planner) advertisementOf(w *world.Advertisement, h *fsm.Advertisement) 
 		}
 	}
 	next.Terms.OnlyServices, next.Terms.Weighted = len(w.ServiceSelectors) > 0, w.Weighted
-	next.Terms.AggregateV4, next.Terms.AggregateV6 = w.AggregationLength%32, w.AggregationLengthV6%128
+	next.Terms.AggregateV4 = p.aggregable(w.Name, "spec.aggregationLength", w.AggregationLength%32, 32, next.Pools)
+	next.Terms.AggregateV6 = p.aggregable(w.Name, "spec.aggregationLengthV6", w.AggregationLengthV6%128, 128, next.Pools)
 	if p.format < formatBGP && !next.Terms.IsZero() {
 		next.Terms = fsm.AdvertisementTerms{}
 		p.explain(fsm.TableAdvertisements, w.Name, WaitsForMend,

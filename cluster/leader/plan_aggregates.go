@@ -8,7 +8,60 @@ import (
 	"slices"
 
 	"fairlead.io/fairlead/fsm"
+	"fairlead.io/fairlead/fsm/world"
 )
+
+// aggregable is the length of the prefixes that an advertisement has its addresses rolled up into, in a family whose addresses have so many bits:
+// 0, and the reason is told, where a prefix of that length around one of its pools would reach beyond them, to addresses of others. MetalLB
+// refuses it.
+func (p *planner) aggregable(name, field string, length uint8, bits int, pools []fsm.PoolName) uint8 {
+	if length == 0 {
+		return 0
+	}
+	var ranges []fsm.Range
+	for _, pool := range p.pools {
+		if len(pools) == 0 || slices.Contains(pools, pool.name) {
+			ranges = append(ranges, slices.DeleteFunc(slices.Clone(pool.ranges), func(r fsm.Range) bool { return r.From.BitLen() != bits })...)
+		}
+	}
+	for _, r := range joinedRanges(ranges) {
+		if block := widest(r); int(length) < block.Bits() {
+			p.explain(fsm.TableAdvertisements, name, WaitsForAggregate, fmt.Sprintf("%s %d: a prefix of that length around %s-%s would cover addresses that are of none of its pools; "+
+				"addresses are announced one by one; write %d or more", field, length, r.From, r.To, block.Bits()))
+			return 0
+		}
+	}
+	return length
+}
+
+// joinedRanges makes one of ranges of a family that overlap or follow on each other, in order.
+func joinedRanges(ranges []fsm.Range) (out []fsm.Range) {
+	slices.SortStableFunc(ranges, func(a, b fsm.Range) int { return a.From.Compare(b.From) })
+	for _, r := range ranges {
+		if n := len(out) - 1; n >= 0 && (r.From.Compare(out[n].To) <= 0 || r.From == out[n].To.Next()) {
+			if r.To.Compare(out[n].To) > 0 {
+				out[n].To = r.To
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// widest is the first of the widest prefixes whose addresses all lie in a range.
+func widest(r fsm.Range) netip.Prefix {
+	for bits := range r.From.BitLen() {
+		block := netip.PrefixFrom(r.From, bits).Masked()
+		if block.Addr() != r.From { // the one behind it is the first that may lie in the range
+			block = netip.PrefixFrom(world.RangeOf(block).To.Next(), bits)
+		}
+		if block.IsValid() && r.Contains(block.Addr()) && r.Contains(world.RangeOf(block).To) {
+			return block
+		}
+	}
+	return fsm.HostPrefix(r.From)
+}
 
 // explainAggregates says of advertisements that ask for aggregates what of theirs is announced address by address, and why. What
 // is settling is not worth a word. Speakers judge for themselves, by more: attributes and peers, too.

@@ -37,7 +37,7 @@ func (p *planner) onlyAdvertised(h *fsm.Advertisement) (out []fsm.PoolName) {
 	shown := map[fsm.PoolName]bool{}
 	for _, pool := range p.seen.pools {
 		shown[fsm.PoolName(pool.Name)] = true
-		if pool.OnlyAdvertised {
+		if pool.OnlyAdvertised || p.awaitsAdvertisement(fsm.PoolName(pool.Name), h) {
 			out = append(out, fsm.PoolName(pool.Name))
 		}
 	}
@@ -50,6 +50,16 @@ func (p *planner) onlyAdvertised(h *fsm.Advertisement) (out []fsm.PoolName) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// awaitsAdvertisement tells of a pool that came beside a BGPAdvertisement that cannot be used: it may be the one about the pool, and leave most
+// peers out. What was announced before goes on.
+func (p *planner) awaitsAdvertisement(name fsm.PoolName, h *fsm.Advertisement) bool {
+	if !p.seen.misadvertisedBGP {
+		return false
+	}
+	_, before := fsm.Get[*fsm.Pool](p.in.Record, fsm.TablePools, string(name))
+	return !before || h != nil && slices.Contains(h.Pools, name)
 }
 
 // advertises tells whether there is any advertisement, or the record has one: a BGPAdvertisement, an L2Advertisement or Unadvertised. One that
@@ -66,7 +76,10 @@ func (p *planner) explainUnadvertised(pool *world.Pool, wanted []fsm.Advertiseme
 	}
 	segment := slices.ContainsFunc(p.seen.l2Advertisements, func(ad *world.L2Advertisement) bool { return ad.Selects(pool.Name, pool.Labels) })
 	text := ""
+	h, _ := fsm.Get[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements, string(fsm.Unadvertised))
 	switch {
+	case !pool.OnlyAdvertised && p.format >= formatBGP && p.awaitsAdvertisement(fsm.PoolName(pool.Name), h):
+		text = "a BGPAdvertisement cannot be used, and may be about it: no BGPPeer is sent its addresses until that is mended or removed, or another one names the pool"
 	case len(p.seen.peers) == 0 && (segment || !pool.OnlyAdvertised):
 		return
 	case pool.OnlyAdvertised && !p.advertises():

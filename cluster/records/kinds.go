@@ -62,7 +62,7 @@ func byName(name string) kind {
 		return of((*renderer).service, func(s *fsm.Service) fsm.Trail { return s.History },
 			append(hops, fsm.TableAllocations, fsm.TableRoutes)...)
 	case "pools":
-		return of((*renderer).pool, nil, fsm.TableAllocations)
+		return of((*renderer).pool, nil, fsm.TableAllocations, fsm.TableAdvertisements)
 	case "allocations":
 		return of((*renderer).allocation, nil).foundBy(ownersOf)
 	case "drivers":
@@ -80,6 +80,8 @@ func byName(name string) kind {
 		return of((*renderer).peer, nil)
 	case "advertisements":
 		return of((*renderer).advertisement, nil)
+	case "l2advertisements":
+		return of((*renderer).l2Advertisement, nil)
 	case "nodes":
 		return of((*renderer).node, func(n *fsm.Node) fsm.Trail { return n.History })
 	case "hosts":

@@ -75,6 +75,30 @@ func TestDocumentsAreAsReleased(t *testing.T) {
 	}
 }
 
+// Whom the addresses of a pool are sent to is seen at the pool, by what speakers go by.
+func TestPoolsSayWhomTheyAreAnnouncedTo(t *testing.T) {
+	t.Parallel()
+	g, s := furnished(t)
+	says := func(pool, want string) {
+		t.Helper()
+		var d apirecords.Pool
+		answer := get(t, s, &fairleadv1.GetRequest{Kind: "pools", Name: pool})
+		if err := json.Unmarshal([]byte(answer.GetDocuments()[0]), &d); err != nil || d.BGP != want {
+			t.Errorf("pool %s: %q, want %q (%v)", pool, d.BGP, want, err)
+		}
+	}
+	says("edge", "by default")
+	says("six", "every peer")
+	g.Apply(t, &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{
+		Name: fsm.Unadvertised, Pools: []fsm.PoolName{"edge", "six"}, Peers: []fsm.PeerName{fsm.Nobody}, Terms: fsm.AdvertisementTerms{Fallback: true},
+	}})
+	says("edge", "by default")
+	says("six", "nobody")
+	g.Apply(t, &fsm.PutAdvertisement{Advertisement: fsm.Advertisement{Name: "all"}})
+	says("edge", "by all, default")
+	says("six", "by all")
+}
+
 // What tables show must be in the documents, and no document may lack a name or hold a null list.
 func TestColumnsNameFieldsThatExist(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package records
 import (
 	"math/big"
 	"net/netip"
+	"strings"
 
 	"fairlead.io/fairlead/api/records"
 	"fairlead.io/fairlead/fsm"
@@ -14,8 +15,30 @@ func (r *renderer) pool(p *fsm.Pool) any {
 	return records.Pool{
 		Name: string(p.Name), AutoAssign: p.AutoAssign, Version: p.Version,
 		Ranges:    each(p.Ranges, func(g fsm.Range) string { return g.From.String() + "-" + g.To.String() }),
-		Allocated: r.allocatedIn(p.Name), Size: sizeOf(p.Ranges).String(),
+		Allocated: r.allocatedIn(p.Name), Size: sizeOf(p.Ranges).String(), BGP: r.announcedTo(p.Name),
 	}
+}
+
+// announcedTo says to people whom the addresses of a pool are announced to by BGP.
+func (r *renderer) announcedTo(pool fsm.PoolName) string {
+	var by []string
+	nobody := false
+	for _, ad := range fsm.List[*fsm.Advertisement](r.view, fsm.TableAdvertisements) {
+		switch {
+		case !ad.OfPool(pool):
+		case ad.Terms.Fallback:
+			nobody = ad.Silent()
+		default:
+			by = append(by, string(ad.Name))
+		}
+	}
+	switch {
+	case len(by) > 0:
+		return "by " + strings.Join(by, ", ")
+	case nobody:
+		return "nobody"
+	}
+	return "every peer"
 }
 
 func (r *renderer) allocatedIn(pool fsm.PoolName) int {

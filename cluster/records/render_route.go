@@ -101,6 +101,14 @@ func (r *renderer) advertisement(a *fsm.Advertisement) any {
 	return d
 }
 
+func (r *renderer) l2Advertisement(a *fsm.L2Advertisement) any {
+	d := records.L2Advertisement{Name: string(a.Name), Pools: words(a.Pools), Kept: words(a.Kept), Interfaces: words(a.Interfaces), Version: a.Version}
+	if !a.EveryNode {
+		d.Nodes = words(a.Nodes)
+	}
+	return d
+}
+
 func (r *renderer) node(n *fsm.Node) any {
 	return records.Node{
 		Name: string(n.ID), UID: n.UID, Addresses: texts(n.Addresses), Others: texts(n.Others), Eligible: n.Eligible, Why: n.Why,

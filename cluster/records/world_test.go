@@ -112,4 +112,5 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		&fsm.ReleaseTunnel{Host: "n2"},
 		&fsm.Revoke{Of: "agent", Name: "n2", Before: 1_789_000_000}, &fsm.Revoke{Of: fsm.RevokedSerial, Name: "4f1a"},
 	)
+	g.Apply(t, &fsm.PutL2Advertisement{Advertisement: fsm.L2Advertisement{Name: "lan", Pools: []fsm.PoolName{"lab"}, Kept: []fsm.PoolName{"lab"}, Nodes: []fsm.NodeID{"n1"}}})
 }

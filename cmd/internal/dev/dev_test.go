@@ -156,14 +156,15 @@ func TestOnceFailsOnAManifestThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// What is left out of a manifest that is used otherwise is shown, and is no failure.
+// What is left out of a manifest that is used otherwise is shown, as is what of advertisements is not as they ask for, and is no failure.
 func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
 	parallel(t)
 	manifests := t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS(quickstart)); err != nil {
 		t.Fatal(err)
 	}
-	odd := "apiVersion: v1\nkind: Service\nmetadata: {name: odd, annotations: {fairlead.io/scheduler: fastest}}\nspec: {ports: [{port: 80}]}\n"
+	odd := "apiVersion: v1\nkind: Service\nmetadata: {name: odd, annotations: {fairlead.io/scheduler: fastest}}\nspec: {ports: [{port: 80}]}\n" +
+		"---\napiVersion: fairlead.io/v1alpha1\nkind: BGPAdvertisement\nmetadata: {name: lost}\nspec: {ipAddressPools: [nowhere]}\n"
 	if err := os.WriteFile(filepath.Join(manifests, "odd.yaml"), []byte(odd), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,8 @@ func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
 	if err != nil || len(p.Problems) > 0 {
 		t.Fatalf("%v, problems %q", err, p.Problems)
 	}
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "odd.yaml:") || !strings.Contains(p.Warnings[0], `"fastest" is unknown`) {
+	if len(p.Warnings) != 2 || !strings.Contains(p.Warnings[0], "odd.yaml:") || !strings.Contains(p.Warnings[0], `"fastest" is unknown`) ||
+		p.Warnings[1] != "advertisements lost: invalid: there is no IPAddressPool nowhere, which spec.ipAddressPools names; check its spelling, or add it" {
 		t.Errorf("warnings %q", p.Warnings)
 	}
 	var table strings.Builder

@@ -25,7 +25,8 @@ type Picture struct {
 	Routes   []RoutePicture   `json:"routes"`
 	Policies []PolicyPicture  `json:"policies"`
 	Switch   SwitchPicture    `json:"switch"`
-	// Problems are why manifests are not used, a line each; Warnings are what is left out of those that are.
+	// Problems are why manifests are not used, a line each; Warnings are what is left out of those that are, and what of pools, peers and
+	// advertisements is not as they ask for.
 	Problems []string `json:"problems"`
 	Warnings []string `json:"warnings"`
 	// sent is where the built-in switch is to send packets.
@@ -99,6 +100,9 @@ func take(g *group, sw *testswitch.Switch) Picture {
 	p.Switch.RIB = ribOf(sw)
 	if len(running) > 0 { // all members read the same folders
 		p.Problems, p.Warnings = running[0].Problems()
+		for _, m := range running {
+			p.Warnings = append(p.Warnings, m.Unmet()...)
+		}
 		var shown map[world.ID]bool
 		shown, p.read = running[0].Shown()
 		for i, s := range p.Services {

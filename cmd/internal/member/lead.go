@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -135,6 +136,17 @@ func (m *Member) Problems() (failed, degraded []string) {
 		}
 	}
 	return failed, degraded
+}
+
+// Unmet lists, while this member leads, what of the configuration of addresses and switches is not as its objects ask for, a line each.
+func (m *Member) Unmet() (out []string) {
+	for _, e := range m.work.Status().Waiting {
+		switch fsm.Table(e.Kind) {
+		case fsm.TablePools, fsm.TablePeers, fsm.TableAdvertisements, fsm.TableL2Advertisements, fsm.TableNodeConfigs:
+			out = append(out, fmt.Sprintf("%s %s: %s: %s", e.Kind, e.Name, e.Code, e.Text))
+		}
+	}
+	return out
 }
 
 // Shown lists the Services that this member's sources show. complete says that each has read all that it has.
