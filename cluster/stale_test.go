@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// A follower that has a snapshot takes from a message what is behind it, and commits what the message vouches for: the model is what §5.3
+// A follower that has a snapshot takes from a message what is behind it, and commits what the message vouches for: the model is what Raft §5.3
 // asks of a log that has the whole history.
 func TestPropertyMessageIsTakenBehindTheSnapshot(t *testing.T) {
 	t.Parallel()

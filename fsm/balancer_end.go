@@ -3,7 +3,7 @@
 package fsm
 
 // DeleteLoadBalancer no longer wants a load balancer. One that no driver was asked for is gone at once; the driver is
-// asked to delete any other once it has no bindings any more (deregistration comes first, DESIGN §11), and to say first what
+// asked to delete any other once it has no bindings any more (deregistration comes first, design §11), and to say first what
 // it is where a Namesake may mean the same one.
 type DeleteLoadBalancer struct {
 	ID BalancerID `pb:"1"`

@@ -89,7 +89,7 @@ func TestOneEntryGivesASubjectOneFence(t *testing.T) {
 	}
 }
 
-// What would fork the record stops the member instead (DESIGN §4).
+// What would fork the record stops the member instead (design §4).
 func TestApplyStopsOnWhatWouldForkTheRecord(t *testing.T) {
 	entry := func(s *fsm.State, index fsm.Index, c fsm.Command) fsm.LogEntry {
 		_, epoch, _ := s.Identity()

@@ -15,7 +15,7 @@ type Group struct {
 	Format   uint32   `pb:"3" json:"format"`
 	Settings Settings `pb:"4" json:"settings"`
 	// Quarantine is the revision since which, after a recover or restore, nothing is removed, granted or given
-	// to another owner: the outside may know more than the record. Zero when there is none (DESIGN §4).
+	// to another owner: the outside may know more than the record. Zero when there is none (design §4).
 	Quarantine Revision `pb:"5" json:"quarantine"`
 	Checkpoint Index    `pb:"6" json:"checkpoint"`
 	History    Trail    `pb:"7" json:"history"`

@@ -4,7 +4,7 @@ package fsm
 
 import "slices"
 
-// Hold is a mass change that waits for an operator's word (DESIGN §5): what would be removed, and why it
+// Hold is a mass change that waits for an operator's word (design §5): what would be removed, and why it
 // looks more like a fault than like a wish.
 type Hold struct {
 	seal

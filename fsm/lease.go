@@ -8,7 +8,7 @@ import (
 )
 
 // Lease is a node's right to answer for an address. Its term is waited out on the monotonic clocks of holder
-// and leader (DESIGN §7 l2); the record holds who and under which fence, never until when.
+// and leader (design §7 l2); the record holds who and under which fence, never until when.
 type Lease struct {
 	seal
 	VIP     netip.Addr    `pb:"1" json:"vip"`

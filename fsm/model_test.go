@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// model is the record as DESIGN §4 and §9 tell it, in plain maps and with the rules in other words: it takes
+// model is the record as design §4 and §9 tell it, in plain maps and with the rules in other words: it takes
 // the commands' structs and calls none of fsm's code. It keeps what guards look at, and forgets the rest.
 type model struct {
 	now rev // of the entry being applied

@@ -4,7 +4,7 @@ package fsm
 
 import "net/netip"
 
-// Liveness is the group's verdict on a node, reached by a majority of members (DESIGN §6).
+// Liveness is the group's verdict on a node, reached by a majority of members (design §6).
 type Liveness uint8
 
 // A node is taken to be up until a majority says otherwise.

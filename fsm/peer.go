@@ -28,7 +28,7 @@ type Peer struct {
 	// PasswordFrom names where the TCP-MD5 password is kept; the password itself never enters the record.
 	PasswordFrom string `pb:"14" json:"passwordFrom,omitempty"`
 	// Restart and Stale are the graceful-restart and long-lived stale times; both 0 means the defaults of
-	// DESIGN §6, and NoRestart turns both off.
+	// design §6, and NoRestart turns both off.
 	RestartTime time.Duration `pb:"15" json:"restartTime"`
 	StaleTime   time.Duration `pb:"16" json:"staleTime"`
 	NoRestart   bool          `pb:"17" json:"noRestart"`

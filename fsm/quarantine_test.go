@@ -12,7 +12,7 @@ import (
 )
 
 // After a restore nothing is removed, granted or given to another owner until the outside was looked at: each
-// of these would be allowed otherwise, and is once the quarantine ends (DESIGN §4).
+// of these would be allowed otherwise, and is once the quarantine ends (design §4).
 func TestQuarantineHoldsBackRemovalsGrantsAndReuse(t *testing.T) {
 	vip, freed := vips[0], vips[1]
 	prefix := fsm.HostPrefix(vip)

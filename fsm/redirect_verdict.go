@@ -118,7 +118,7 @@ func (r *Redirect) Probed() (out []Probed) {
 	return slices.Compact(out)
 }
 
-// FailsOpen lists the captured places of which every address is thought to be bad: there all of them are used (spec balancing §14).
+// FailsOpen lists the captured places of which every address is thought to be bad: there all of them are used (balancing §14).
 func (r *Redirect) FailsOpen() (out []Capture) {
 	bad, listed := map[Probed]bool{}, map[Probed]bool{}
 	for _, v := range r.Verdicts {

@@ -131,7 +131,7 @@ func (s *Service) Ports() []Port {
 }
 
 // PutService adds or replaces a service. Its history is kept by Apply; the proposer's is ignored. An older
-// version of the same object is refused: nothing travels back in time (DESIGN §5).
+// version of the same object is refused: nothing travels back in time (design §5).
 type PutService struct {
 	Service Service `pb:"1"`
 }

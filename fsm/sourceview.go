@@ -8,7 +8,7 @@ import (
 )
 
 // SourceView is the newest state of a source that was acted on. It is committed with the plan's own commands,
-// never as a write of its own (DESIGN §5).
+// never as a write of its own (design §5).
 type SourceView struct {
 	seal
 	Source   string        `pb:"1" json:"source"`

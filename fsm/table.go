@@ -7,7 +7,7 @@ import "fmt"
 // Table names one kind of record. Tables are listed in a fixed order, which is also the snapshot's.
 type Table string
 
-// The tables of the record (DESIGN §4).
+// The tables of the record (design §4).
 const (
 	TableGroup            Table = "group"
 	TableMembers          Table = "members"

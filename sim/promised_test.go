@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/sim/scenario"
 )
 
-// DESIGN §6 and §10: a node that dies is out of the routes of every switch within a second, by the time of a world, which no other work
+// design §6 and §10: a node that dies is out of the routes of every switch within a second, by the time of a world, which no other work
 // of the machine makes longer. When a member dies at the same moment, whichever that is, the second begins with the next leader.
 func TestDeadNodeIsOutOfTheRoutesWithinASecond(t *testing.T) {
 	t.Parallel()

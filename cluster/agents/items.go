@@ -142,7 +142,7 @@ func endOf(v *fsm.View, host fsm.TunnelID) *desired.TunnelHost {
 }
 
 // atHostPorts is the mode in which pods of one node have one address, that node's: each is a backend once, which is ready if any of its
-// pods is (balancing specification, section 6). They are in order of their addresses.
+// pods is (balancing §6). They are in order of their addresses.
 const atHostPorts = "hostPort"
 
 func redirectOf(r *fsm.Redirect) desired.Redirect {

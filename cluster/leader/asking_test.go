@@ -16,7 +16,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// §3.12, §5.2, §7 [FIX]: planner and judge together: while the same pods are not ready their driver is asked once a minute,
+// lbcf §3.12, §5.2, §7 [FIX]: planner and judge together: while the same pods are not ready their driver is asked once a minute,
 // whether it answers or not; and what it says when it fails is told.
 func TestTheDriverOfAGroupIsAskedOnceAMinuteWhileItsPodsStayAsTheyAre(t *testing.T) {
 	for name, fails := range map[string]error{"answers": nil, "fails": errors.New("it answered: no idea")} {

@@ -15,7 +15,7 @@ import (
 const rehearseRounds = 8
 
 // rehearse finds out in a copy of the record what would come of a plan, of the plans after it, and of what the record has from
-// before (lbcf.md section 5.9): all of it is logged, and drivers are asked what they would do.
+// before (lbcf §5.9): all of it is logged, and drivers are asked what they would do.
 func (o *outsidePlanning) rehearse(seen *merged, record *fsm.View, proposals []fsm.Proposal) {
 	as, err := record.Copy()
 	var all []fsm.Proposal
@@ -160,7 +160,7 @@ func (r *rehearsal) call(ctx context.Context, e errand) {
 }
 
 // withhold logs what a plan would change in a dry run, each of it once for as long as it stays in the plan
-// (lbcf.md section 5.9).
+// (lbcf §5.9).
 func (o *outsidePlanning) withhold(proposals []fsm.Proposal) {
 	said := make(map[string]bool, len(proposals))
 	for _, p := range proposals {

@@ -19,7 +19,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// §5.9 [KEEP], INV-18: a dry run tells each thing that it would do, once, and does nothing: neither to the record nor, for
+// lbcf §5.9 [KEEP], INV-18: a dry run tells each thing that it would do, once, and does nothing: neither to the record nor, for
 // what the record has from before, to a load balancer.
 func TestADryRunTellsWhatItWouldDoAndDoesNothing(t *testing.T) {
 	for _, dry := range []bool{true, false} {

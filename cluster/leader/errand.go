@@ -71,7 +71,7 @@ func firstIn(line []*fsm.Binding, states ...fsm.BindingState) *fsm.Binding {
 	return line[i]
 }
 
-// periodic finds the bound binding that is to be ensured again next, and when (§4.3).
+// periodic finds the bound binding that is to be ensured again next, and when (lbcf §4.3).
 func (o *operator) periodic(line []*fsm.Binding, now time.Duration) (next *fsm.Binding, due time.Duration) {
 	for _, b := range line {
 		every := o.every(b.Ensure)

@@ -9,7 +9,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// What a peer asks of its switch unless the record says otherwise; see bgp-restart.md for where the figures are from.
+// What a peer asks of its switch unless the record says otherwise; see docs/spec/bgp-restart.md for where the figures are from.
 const (
 	defaultHoldTime    = 30 * time.Second
 	defaultRestartTime = time.Second
@@ -18,7 +18,7 @@ const (
 
 // excuses counts how long speakers have been lost: from what the record says that earlier leaders counted, or from the moment at which this
 // leader first saw it, on its own clock. Once that is longer than any switch keeps their paths, withdrawals no longer wait for them
-// (DESIGN §6).
+// (design §6).
 type excuses struct {
 	fixed   time.Duration // zero: as the peers ask
 	asked   time.Duration // the longest that any peer of the record asks for

@@ -9,7 +9,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// Limits are the guard's thresholds. The zero value of each means its default (DESIGN §5).
+// Limits are the guard's thresholds. The zero value of each means its default (design §5).
 type Limits struct {
 	// Confirm is how long after the first was answered a second complete list must have begun before it confirms an
 	// absence. Default 1 s.

@@ -13,7 +13,7 @@ import (
 // OurClass is the spec.loadBalancerClass that names this product.
 const OurClass = "fairlead.io/lb"
 
-// Admitted is what the evidence guard lets the plan act on, of one source (DESIGN §5).
+// Admitted is what the evidence guard lets the plan act on, of one source (design §5).
 type Admitted struct {
 	// World is what may be acted on. What is in it may be added or changed.
 	World *world.World

@@ -15,7 +15,7 @@ import (
 // the driver's timeout, or soon after ctx has ended. Errors: there is no such driver, it was not reached, or said no.
 type Judge func(ctx context.Context, driver string, pods []balancers.PodRef) (keep []string, err error)
 
-// questionAgain is how often a question is asked while it stands: the driver's mind may change (section 3.12).
+// questionAgain is how often a question is asked while it stands: the driver's mind may change (lbcf §3.12).
 const questionAgain = time.Minute
 
 // judgeTogether bounds the questions that are out at once. Others wait for a place.

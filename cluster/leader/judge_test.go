@@ -94,7 +94,7 @@ func news(j *judging) bool {
 	}
 }
 
-// §3.12: asked when the pods change and each minute while the question stands; what stands no more is forgotten.
+// lbcf §3.12: asked when the pods change and each minute while the question stands; what stands no more is forgotten.
 func TestAQuestionIsAskedWhenItsPodsChangeAndEachMinute(t *testing.T) {
 	c := &court{answer: func(pods []string) ([]string, error) { return pods[:1], nil }}
 	sitting(t, c, func(j *judging) {
@@ -132,7 +132,7 @@ func TestAQuestionIsAskedWhenItsPodsChangeAndEachMinute(t *testing.T) {
 	})
 }
 
-// What a driver says now counts, and that it says nothing: the failure policy holds then (§5.2).
+// What a driver says now counts, and that it says nothing: the failure policy holds then (lbcf §5.2).
 func TestAFailureTakesThePlaceOfAnAnswer(t *testing.T) {
 	c := &court{answer: func(pods []string) ([]string, error) { return pods, nil }}
 	sitting(t, c, func(j *judging) {

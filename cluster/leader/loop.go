@@ -85,7 +85,7 @@ type Timing struct {
 	// RetryLeast is the least wait after an attempt that did not succeed, and between periodic ones, whatever else is said.
 	// Default 0.
 	RetryLeast time.Duration
-	// RetryStep, where it is set, takes the place of RetryFloor with LBCF's formula (lbcf.md section 4.1): it is waited for after
+	// RetryStep, where it is set, takes the place of RetryFloor with LBCF's formula (lbcf §4.1): it is waited for after
 	// the first failure, and doubled by each further one.
 	RetryStep time.Duration
 }

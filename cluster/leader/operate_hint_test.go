@@ -15,7 +15,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// lbcf.md section 4.2, INV-16: what a driver says of when to ask again is about what it was asked. A backend that is to go is
+// lbcf §4.2, INV-16: what a driver says of when to ask again is about what it was asked. A backend that is to go is
 // deregistered at once, and one whose parameters changed is ensured at once.
 func TestOperateHeedsAHintForTheCallThatItWasAbout(t *testing.T) {
 	for _, result := range []fsm.Result{fsm.ResultFailed, fsm.ResultRunning} {

@@ -31,7 +31,7 @@ func balancerState(g *liveGroup, id string) string {
 	return l.State.String()
 }
 
-// §1.3, §3.5, §3.7: created, ensured when its attributes change, deleted; its backends come after and go before.
+// lbcf §1.3, §3.5, §3.7: created, ensured when its attributes change, deleted; its backends come after and go before.
 func TestOperateCarriesABalancerFromItsCreationToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLiveGroup(t)
@@ -50,14 +50,14 @@ func TestOperateCarriesABalancerFromItsCreationToItsEnd(t *testing.T) {
 		operated(t, g, g, d, func() {
 			expect("wanted", "create-balancer a")
 			if l, _ := fsm.Get[*fsm.LoadBalancer](g.state.Read(), fsm.TableBalancers, "a"); l.Identity != fsm.IdentityOf("drv", l.Spec) || !l.Ensured {
-				t.Errorf("§3.5: no lbInfo means lbSpec; have %+v", l)
+				t.Errorf("lbcf §3.5: no lbInfo means lbSpec; have %+v", l)
 			}
 			g.commit(&fsm.PutBinding{ID: "x", Balancer: "a"})
 			expect("a backend", "address x", "ensure x")
 			changed := wanted("a")
 			changed.Attributes = []fsm.KV{{Key: "algo", Value: "rr"}}
 			g.commit(changed)
-			expect("§4.4: other attributes", "ensure-balancer a")
+			expect("lbcf §4.4: other attributes", "ensure-balancer a")
 			g.commit(&fsm.DeleteLoadBalancer{ID: "a"})
 			expect("deleted with a backend on it")
 			g.commit(&fsm.RemoveBinding{ID: "x"})
@@ -153,7 +153,7 @@ func TestOperateBindsToABalancerWhoseEnsuringFails(t *testing.T) {
 	})
 }
 
-// §4.3: what its policy says is ensured each period, from the last success on; a new leader spreads that over a period.
+// lbcf §4.3: what its policy says is ensured each period, from the last success on; a new leader spreads that over a period.
 func TestOperateEnsuresAgainEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLiveGroup(t)

@@ -1340,7 +1340,7 @@ func (a *account) led(address netip.Addr) (n int) {
 	return n
 }
 
-// servingNodes adds the nodes on which a Service is served, as kubernetes-lb.md words it.
+// servingNodes adds the nodes on which a Service is served, as docs/spec/kubernetes-lb.md words it.
 func servingNodes(s *fsm.Service, address netip.Addr, nodes map[fsm.NodeID]*fsm.Node, out map[fsm.NodeID]bool) {
 	var same []fsm.Endpoint
 	for _, e := range s.Endpoints {

@@ -320,7 +320,7 @@ func (p *planner) fitOf(prefix netip.Prefix, id fsm.NodeID) fit {
 
 // hops picks from the nodes that serve an address those that may be a next hop. Those that new flows shall go past, and then
 // those that are silent, leave only once somebody else may be announced: the last ones are never removed for liveness
-// alone (DESIGN §6), nor for a drain. Where an operator moved the address it leads to that node alone, once that is ready and as
+// alone (design §6), nor for a drain. Where an operator moved the address it leads to that node alone, once that is ready and as
 // long as it can.
 func (p *planner) hops(prefix netip.Prefix, nodes []fsm.NodeID) (d decision) {
 	if d.move = p.moveOf(prefix, nodes); d.move.alone {

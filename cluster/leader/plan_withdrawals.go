@@ -110,7 +110,7 @@ func (p *planner) endQuarantine() {
 }
 
 // observeViews says with the plan's own commands up to where each source was acted on, so that no older view of it
-// is acted on later (DESIGN §5). It goes with the first of them. Alone it is not worth a commit.
+// is acted on later (design §5). It goes with the first of them. Alone it is not worth a commit.
 func (p *planner) observeViews() {
 	if len(p.out.Urgent)+len(p.out.Bulk) == 0 {
 		return

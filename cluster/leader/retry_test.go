@@ -23,7 +23,7 @@ func retrying(t Timing) *operator {
 	return &operator{c: Config{Clock: handClock{&now}, Random: rand.New(rand.NewPCG(1, 2)), Timing: t.withDefaults()}}
 }
 
-// lbcf.md sections 4.1 and 4.2: delay = max(min(step * 2^n, most), least, hint), where n counts failures since the last success;
+// lbcf §4.1 and §4.2: delay = max(min(step * 2^n, most), least, hint), where n counts failures since the last success;
 // Running begins it anew and counts once. An unknown outcome is a failure.
 func TestPropertyRetriesFollowLBCFsFormula(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestPropertyRetriesKeepToTheLeastAndTheMost(t *testing.T) {
 	})
 }
 
-// lbcf.md section 4.2: nothing is ensured again sooner than the least delay.
+// lbcf §4.2: nothing is ensured again sooner than the least delay.
 func TestPeriodsAreNotShorterThanTheLeastDelay(t *testing.T) {
 	o := retrying(Timing{RetryLeast: 20 * time.Second})
 	for policy, want := range map[fsm.EnsurePolicy]time.Duration{

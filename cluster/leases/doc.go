@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leases decides which node answers for an address on its segment (DESIGN §7 l2), and sees to it that never two
+// Package leases decides which node answers for an address on its segment (design §7 l2), and sees to it that never two
 // do (S10).
 //
 // The record says who holds the lease of an address, and under which fence. For how long the holder may use it is agreed

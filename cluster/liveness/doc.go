@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness decides which nodes are up, whose agent is down and which are down (DESIGN §6).
+// Package liveness decides which nodes are up, whose agent is down and which are down (design §6).
 //
 // Agents beat to every member. The leader asks each member which nodes it has not heard of; once a majority of
 // those in contact missed three beats, and as soon as they missed two, members probe the node. A node that gives

@@ -17,7 +17,7 @@ import (
 
 const (
 	ms = time.Millisecond
-	// promised is within what time of its last heartbeat a dead node is found to be (DESIGN §6, §10).
+	// promised is within what time of its last heartbeat a dead node is found to be (design §6, §10).
 	promised = 750 * ms
 )
 
@@ -58,7 +58,7 @@ func TestSteadyNodesAreNeitherJudgedNorProbed(t *testing.T) {
 	}
 }
 
-// DESIGN §6 and the target of this part: a node that dies is found down within 750 ms of its last heartbeat, whatever
+// design §6 and the target of this part: a node that dies is found down within 750 ms of its last heartbeat, whatever
 // the phase of its heartbeats to the questions of the leader.
 func TestPropertyDeadNodeIsDownInTime(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {

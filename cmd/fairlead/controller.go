@@ -73,7 +73,7 @@ func newController(c *cli) *cobra.Command {
 	return cmd
 }
 
-// addBalancingFlags takes those of the controller of elf-io's balancing (its specification §22).
+// addBalancingFlags takes those of the controller of elf-io's balancing (balancing §22).
 func addBalancingFlags(set *pflag.FlagSet, to *config.OldFlags) {
 	set.StringVar(&to.ConfigPath, "config-path", "", "conf.yml of elf-io's balancing; controller.yaml goes before it")
 	set.StringVar(&to.CACert, "tls-ca-cert", "", "elf-io's balancing: ca.crt in the folder of --tls-server-cert")

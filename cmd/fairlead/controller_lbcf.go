@@ -10,7 +10,7 @@ import (
 	"fairlead.io/fairlead/cmd/internal/config"
 )
 
-// lbcfFlags are the flags of LBCF's controller (its specification §9), so that the arguments of its Deployment serve as they
+// lbcfFlags are the flags of LBCF's controller (lbcf §9), so that the arguments of its Deployment serve as they
 // are. Those that are given replace what controller.yaml says.
 type lbcfFlags struct {
 	lbcf       config.LBCF

@@ -44,7 +44,7 @@ func given(t *testing.T, file string, args ...string) (config.Controller, []stri
 	return conf, unused, err
 }
 
-// §9: a drop-in must accept LBCF's flags unchanged.
+// lbcf §9: a drop-in must accept LBCF's flags unchanged.
 func TestFlagsOfLBCFBecomeConfiguration(t *testing.T) {
 	conf, unused, err := given(t, memberFile,
 		"--informer-resync-period=1m", "--min-retry-delay=5s", "--retry-delay-step=10s", "--max-retry-delay=2m",
@@ -78,7 +78,7 @@ func TestFlagsOfLBCFComeBeforeTheFileAndOnlyThoseThatAreGiven(t *testing.T) {
 	}
 	conf, _, err = given(t, memberFile, "--kubeconfig=")
 	if err != nil || conf.Sources.Kubernetes == nil || !conf.Sources.Kubernetes.InCluster {
-		t.Errorf("§9: an empty kubeconfig is not the pod's own account: %+v, %v", conf.Sources.Kubernetes, err)
+		t.Errorf("lbcf §9: an empty kubeconfig is not the pod's own account: %+v, %v", conf.Sources.Kubernetes, err)
 	}
 }
 
@@ -93,6 +93,6 @@ func TestControllerJudgesFlagsOfLBCF(t *testing.T) {
 	fairlead(t, "controller", "--leader-elect").mustFail(t, exitUsage, "--leader-elect")
 	var b build
 	if err := json.Unmarshal([]byte(fairlead(t, "controller", "--version").mustPrint(t)), &b); err != nil || b.Go == "" {
-		t.Errorf("§9: --version prints %+v, %v", b, err)
+		t.Errorf("lbcf §9: --version prints %+v, %v", b, err)
 	}
 }

@@ -128,7 +128,7 @@ func nonconforming(ctx context.Context, r kit.Report) error {
 	}
 	for _, check := range r.Checks {
 		if check.Result == kit.Failed {
-			return fmt.Errorf("test the driver at %s: %d of %d checks failed, first %s (§%s): %s; %s",
+			return fmt.Errorf("test the driver at %s: %d of %d checks failed, first %s (lbcf §%s): %s; %s",
 				r.URL, r.Failed, len(r.Checks), check.Name, check.Section, check.Why, check.Remedy)
 		}
 	}

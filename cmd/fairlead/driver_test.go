@@ -67,7 +67,7 @@ func TestDriverTestFailsWithItsReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.Failed != 2 || got.code != exitFailed {
 		t.Errorf("exit %d, %v, %+v", got.code, err, report)
 	}
-	ran{code: got.code, stderr: got.stderr}.mustFail(t, exitFailed, s.URL, "2 of 23 checks failed", "validateLoadBalancer (§3.4)", "answered 404", "serve POST at the URL")
+	ran{code: got.code, stderr: got.stderr}.mustFail(t, exitFailed, s.URL, "2 of 23 checks failed", "validateLoadBalancer (lbcf §3.4)", "answered 404", "serve POST at the URL")
 	fairlead(t, "driver", "test", s.URL, "--driver-ca", "/nonexistent").mustFail(t, exitFailed, "/nonexistent")
 }
 

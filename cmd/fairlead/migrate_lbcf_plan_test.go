@@ -141,7 +141,7 @@ var states = map[takeover.Verdict][]fsm.BindingState{
 	takeover.Deregistered: {fsm.BindingDraining, fsm.BindingDeregistering},
 }
 
-// §13: what is told before the hand-over is what the leader does after it.
+// lbcf §13: what is told before the hand-over is what the leader does after it.
 func TestVerdictsAreWhatTheLeaderPlans(t *testing.T) {
 	now := metav1.Now()
 	type in = takeover.Installation
@@ -160,7 +160,7 @@ func TestVerdictsAreWhatTheLeaderPlans(t *testing.T) {
 		"group-gone":        func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Groups = i.Groups[1:] },
 		"group-deleting":    func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Groups[0].DeletionTimestamp = &now },
 		"bind-gone":         func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Binds = nil },
-		"bind-entry-gone":   func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Binds[0].Spec.LoadBalancers = nil }, // §11.3 no. 23
+		"bind-entry-gone":   func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Binds[0].Spec.LoadBalancers = nil }, // lbcf §11.3 no. 23
 		"lb-gone":           func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.LoadBalancers = nil },
 		"lb-deleting":       func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.LoadBalancers[0].DeletionTimestamp = &now },
 		"policy":            func(i *in, _ *v1beta1.BackendRecord, _ *corev1.Pod) { i.Groups[1].Spec.EnsurePolicy = nil },

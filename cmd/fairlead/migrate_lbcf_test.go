@@ -26,7 +26,7 @@ import (
 	"fairlead.io/fairlead/k8s/takeover"
 )
 
-// lbcfController is LBCF's own Deployment (§9), and lbcfAdmission a part of what it asks to be asked.
+// lbcfController is LBCF's own Deployment (lbcf §9), and lbcfAdmission a part of what it asks to be asked.
 const (
 	lbcfController = `
 apiVersion: apps/v1
@@ -145,7 +145,7 @@ func ready(t *testing.T, c *kubetest.Cluster, n int32) {
 	}
 }
 
-// §13: only one of LBCF and Fairlead acts; the report says what is adopted; steps are repeatable and leave objects as they are.
+// lbcf §13: only one of LBCF and Fairlead acts; the report says what is adopted; steps are repeatable and leave objects as they are.
 func TestMigrationOfARealLBCFInstallation(t *testing.T) {
 	isolate(t)
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
@@ -249,7 +249,7 @@ func definitionsOf(t *testing.T, api dynamic.Interface) map[string]string {
 	return out
 }
 
-// §13: the group has every adopted backend as it was, and called no driver about it.
+// lbcf §13: the group has every adopted backend as it was, and called no driver about it.
 func TestVerificationNamesWhatTheGroupHasNot(t *testing.T) {
 	report := takeover.Report{Records: []takeover.Record{
 		{Name: "shop/a", Address: "192.0.2.1:80", Verdict: takeover.Adopted},

@@ -16,7 +16,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// lbcf.md 3.1: everything but a 200 with JSON of the right types is an error, which says what is wrong, and of which the
+// lbcf §3.1: everything but a 200 with JSON of the right types is an error, which says what is wrong, and of which the
 // outcome is unknown: the driver has seen the request.
 func TestBadAnswersAreUnderstoodAsSuch(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -73,7 +73,7 @@ func TestBadAnswersAreUnderstoodAsSuch(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.9 [FIX]: an empty address with Succ is no answer.
+// lbcf §3.9 [FIX]: an empty address with Succ is no answer.
 func TestAnEmptyAddressIsNoAnswer(t *testing.T) {
 	c := client(t, &endpoint{serve: answer(200, `{"status":"Succ","backendAddr":""}`)}, nil)
 	if errs := all(t.Context(), c); cause(errs["generateBackendAddr"]) != driver.CauseInvalid {
@@ -121,7 +121,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// lbcf.md 3.1: 307 and 308 are followed where that is wanted, with the request; never to another place.
+// lbcf §3.1: 307 and 308 are followed where that is wanted, with the request; never to another place.
 func TestRedirectsAreFollowedWhereWanted(t *testing.T) {
 	for name, c := range map[string]struct {
 		status, redirects int

@@ -12,7 +12,7 @@ import (
 
 // The calls. Their errors are *Error. RetryID and DryRun of requests are filled in here.
 
-// ValidateLoadBalancer asks whether a load balancer may be as its user writes it (§3.4).
+// ValidateLoadBalancer asks whether a load balancer may be as its user writes it (lbcf §3.4).
 func (c *Client) ValidateLoadBalancer(ctx context.Context, call Call, r webhook.ValidateLoadBalancerRequest) (webhook.Verdict, error) {
 	r.DryRun = c.dry(call)
 	if r.Operation != webhook.Update {
@@ -21,7 +21,7 @@ func (c *Client) ValidateLoadBalancer(ctx context.Context, call Call, r webhook.
 	return ask(ctx, c, webhook.ValidateLoadBalancer, call, r, verdict)
 }
 
-// CreateLoadBalancer asks for a load balancer. After Succ, LBInfo is its identity (§3.5).
+// CreateLoadBalancer asks for a load balancer. After Succ, LBInfo is its identity (lbcf §3.5).
 func (c *Client) CreateLoadBalancer(ctx context.Context, call Call, r webhook.CreateLoadBalancerRequest) (webhook.CreateLoadBalancerResponse, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.CreateLoadBalancer, call, r, func(a *webhook.CreateLoadBalancerResponse) (bool, error) {
@@ -35,19 +35,19 @@ func (c *Client) CreateLoadBalancer(ctx context.Context, call Call, r webhook.Cr
 	})
 }
 
-// EnsureLoadBalancer asks to give a load balancer its attributes (§3.6).
+// EnsureLoadBalancer asks to give a load balancer its attributes (lbcf §3.6).
 func (c *Client) EnsureLoadBalancer(ctx context.Context, call Call, r webhook.LoadBalancerRequest) (webhook.Answer, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.EnsureLoadBalancer, call, r, valid)
 }
 
-// DeleteLoadBalancer asks to delete a load balancer (§3.7).
+// DeleteLoadBalancer asks to delete a load balancer (lbcf §3.7).
 func (c *Client) DeleteLoadBalancer(ctx context.Context, call Call, r webhook.LoadBalancerRequest) (webhook.Answer, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.DeleteLoadBalancer, call, r, valid)
 }
 
-// ValidateBackend asks whether backends may join a load balancer with these parameters (§3.8).
+// ValidateBackend asks whether backends may join a load balancer with these parameters (lbcf §3.8).
 func (c *Client) ValidateBackend(ctx context.Context, call Call, r webhook.ValidateBackendRequest) (webhook.Verdict, error) {
 	r.DryRun = c.dry(call)
 	if r.Operation != webhook.Update {
@@ -56,7 +56,7 @@ func (c *Client) ValidateBackend(ctx context.Context, call Call, r webhook.Valid
 	return ask(ctx, c, webhook.ValidateBackend, call, r, verdict)
 }
 
-// GenerateBackendAddr asks by which address the load balancer knows a backend. After Succ there is one (§3.9).
+// GenerateBackendAddr asks by which address the load balancer knows a backend. After Succ there is one (lbcf §3.9).
 func (c *Client) GenerateBackendAddr(ctx context.Context, call Call, r webhook.GenerateBackendAddrRequest) (webhook.GenerateBackendAddrResponse, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.GenerateBackendAddr, call, r, func(a *webhook.GenerateBackendAddrResponse) (bool, error) {
@@ -71,7 +71,7 @@ func (c *Client) GenerateBackendAddr(ctx context.Context, call Call, r webhook.G
 }
 
 // EnsureBackend asks to register a backend. InjectedInfo is there after Succ only; if it is empty, what an earlier call
-// answered stays (§3.10).
+// answered stays (lbcf §3.10).
 func (c *Client) EnsureBackend(ctx context.Context, call Call, r webhook.BackendRequest) (webhook.EnsureBackendResponse, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	return ask(ctx, c, webhook.EnsureBackend, call, r, func(a *webhook.EnsureBackendResponse) (bool, error) {
@@ -82,7 +82,7 @@ func (c *Client) EnsureBackend(ctx context.Context, call Call, r webhook.Backend
 	})
 }
 
-// DeregisterBackend asks to deregister a backend. An injectedInfo in the answer is not heeded (§3.11).
+// DeregisterBackend asks to deregister a backend. An injectedInfo in the answer is not heeded (lbcf §3.11).
 func (c *Client) DeregisterBackend(ctx context.Context, call Call, r webhook.BackendRequest) (webhook.Answer, error) {
 	r.Attempt = c.attempt(call, r.Attempt)
 	a, err := ask(ctx, c, webhook.DeregisterBackend, call, r, func(a *webhook.EnsureBackendResponse) (bool, error) {
@@ -100,7 +100,7 @@ type Judgement struct {
 	Strangers int
 }
 
-// JudgePodDeregister asks which pods shall stay although they are not ready (§3.12); with no pods it asks nobody. Errors
+// JudgePodDeregister asks which pods shall stay although they are not ready (lbcf §3.12); with no pods it asks nobody. Errors
 // also: a pod of the request has no UID.
 func (c *Client) JudgePodDeregister(ctx context.Context, call Call, r webhook.JudgePodDeregisterRequest) (Judgement, error) {
 	r.DryRun = c.dry(call)
@@ -137,7 +137,7 @@ func (c *Client) JudgePodDeregister(ctx context.Context, call Call, r webhook.Ju
 	return j, nil
 }
 
-// Healthz asks how the driver is (§3.13). Drivers from before that call answer 404, which says nothing: known is false then.
+// Healthz asks how the driver is (lbcf §3.13). Drivers from before that call answer 404, which says nothing: known is false then.
 func (c *Client) Healthz(ctx context.Context, call Call) (healthy, known bool, err error) {
 	a, err := ask(ctx, c, webhook.Healthz, call, nil, func(a *webhook.HealthzResponse) (bool, error) { return !a.Healthy, nil })
 	var e *Error
@@ -147,7 +147,7 @@ func (c *Client) Healthz(ctx context.Context, call Call) (healthy, known bool, e
 	return a.Healthy, err == nil, err
 }
 
-// attempt makes an attempt unlike all others (§3.3).
+// attempt makes an attempt unlike all others (lbcf §3.3).
 func (c *Client) attempt(call Call, a webhook.Attempt) webhook.Attempt {
 	a.RetryID, a.DryRun = c.dice.uuid(), c.dry(call)
 	return a

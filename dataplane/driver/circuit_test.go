@@ -25,7 +25,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// lbcf.md 11 #43: a driver that does not answer is asked less and less, calls to it fail at once and for certain, and they
+// lbcf §11 #43: a driver that does not answer is asked less and less, calls to it fail at once and for certain, and they
 // say why; an answer of any kind ends that.
 func TestADriverThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	for name, away := range map[string]func(*http.Request) (*http.Response, error){
@@ -235,7 +235,7 @@ func TestOneCallAtATimeLooksWhetherADriverIsBack(t *testing.T) {
 	})
 }
 
-// lbcf.md 11 #43: no more calls than agreed are in flight; the others wait within their own budgets, and were surely not
+// lbcf §11 #43: no more calls than agreed are in flight; the others wait within their own budgets, and were surely not
 // sent when those end.
 func TestCallsInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestTooManyThatWaitAreTurnedAway(t *testing.T) {
 	})
 }
 
-// Whatever a driver did: once it answers again, calls go through within ten seconds (DESIGN §9, L2).
+// Whatever a driver did: once it answers again, calls go through within ten seconds (design §9, L2).
 func TestPropertyADriverThatIsBackIsServedSoon(t *testing.T) {
 	testkit.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"succeeds", "hangs", "breaks", "500", "503"}), 0, 40).Draw(rt, "steps")

@@ -125,7 +125,7 @@ func all(ctx context.Context, c *driver.Client) map[webhook.Name]error {
 
 const everyAnswer = `{"status":"Succ","succ":true,"healthy":true,"backendAddr":"192.0.2.7:80"}`
 
-// lbcf.md 3.1, 3.2, 3.13: what is sent, and where to.
+// lbcf §3.1, §3.2, §3.13: what is sent, and where to.
 func TestCallsGoOutAsTheProtocolSays(t *testing.T) {
 	e := &endpoint{serve: answer(200, everyAnswer)}
 	c := client(t, e, nil)
@@ -159,7 +159,7 @@ func TestCallsGoOutAsTheProtocolSays(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.3, INV-10: retryID is another UUID at every attempt, recordID is not.
+// lbcf §3.3, INV-10: retryID is another UUID at every attempt, recordID is not.
 func TestRetryIDsNeverRepeat(t *testing.T) {
 	e := &endpoint{serve: answer(200, `{"status":"Fail"}`)}
 	c := client(t, e, nil)
@@ -179,7 +179,7 @@ func TestRetryIDsNeverRepeat(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.4, 3.8: what was before is said of updates only.
+// lbcf §3.4, §3.8: what was before is said of updates only.
 func TestOldValuesAreOfUpdatesOnly(t *testing.T) {
 	e := &endpoint{serve: answer(200, everyAnswer)}
 	c := client(t, e, nil)
@@ -196,7 +196,7 @@ func TestOldValuesAreOfUpdatesOnly(t *testing.T) {
 	}
 }
 
-// lbcf.md 11 #15: the fence of an attempt goes along, and a token if there is one.
+// lbcf §11 #15: the fence of an attempt goes along, and a token if there is one.
 func TestHeadersCarryFenceAndToken(t *testing.T) {
 	e := &endpoint{serve: answer(200, everyAnswer)}
 	c := client(t, e, func(o *driver.Options) { o.Token = "s3cret" })
@@ -212,7 +212,7 @@ func TestHeadersCarryFenceAndToken(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.5 to 3.11: what counts of an answer counts with Succ only.
+// lbcf §3.5 to §3.11: what counts of an answer counts with Succ only.
 func TestAnswersCountAsTheProtocolSays(t *testing.T) {
 	e := &endpoint{}
 	c := client(t, e, nil)
@@ -251,7 +251,7 @@ func TestAnswersCountAsTheProtocolSays(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.12, 11 #41: only pods that were asked about can be kept, and nobody is asked about none.
+// lbcf §3.12, §11 #41: only pods that were asked about can be kept, and nobody is asked about none.
 func TestJudgesDecideOnlyAboutPodsTheyWereAskedAbout(t *testing.T) {
 	e := &endpoint{serve: answer(200, `{"succ":true,"msg":"in-place upgrade","doNotDeregister":[{"metadata":{"uid":"b"}},{"metadata":{"uid":"x"}}]}`)}
 	c := client(t, e, nil)
@@ -272,7 +272,7 @@ func TestJudgesDecideOnlyAboutPodsTheyWereAskedAbout(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.2 [FIX], 3.13: a driver without healthz is not said to be unhealthy.
+// lbcf §3.2 [FIX], §3.13: a driver without healthz is not said to be unhealthy.
 func TestHealthOfOldDriversIsUnknown(t *testing.T) {
 	for want, serve := range map[string]func(*http.Request) (*http.Response, error){
 		"true true <nil>":   answer(200, `{"healthy":true}`),
@@ -287,7 +287,7 @@ func TestHealthOfOldDriversIsUnknown(t *testing.T) {
 	}
 }
 
-// lbcf.md 5.9: a dry run asks drivers that accept it not to change anything, and does not call others.
+// lbcf §5.9: a dry run asks drivers that accept it not to change anything, and does not call others.
 func TestDryRunsCallOnlyDriversThatAcceptThem(t *testing.T) {
 	e := &endpoint{serve: answer(200, everyAnswer)}
 	for name, err := range all(t.Context(), client(t, e, func(o *driver.Options) { o.DryRun = true })) {
@@ -329,7 +329,7 @@ func TestACallCanBeADryRunAlone(t *testing.T) {
 	}
 }
 
-// lbcf.md 2.1 [FIX], 3.1: what a client cannot be made of is refused.
+// lbcf §2.1 [FIX], §3.1: what a client cannot be made of is refused.
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []driver.Options{
 		{URL: ""}, {URL: "h:80"}, {URL: "ftp://h"},
@@ -351,7 +351,7 @@ func cause(err error) driver.Cause {
 	return ""
 }
 
-// lbcf.md 3.1 [FIX]: a webhook's timeout is the whole budget of its calls; ten seconds where none is given.
+// lbcf §3.1 [FIX]: a webhook's timeout is the whole budget of its calls; ten seconds where none is given.
 func TestTimeoutsAreTheWholeBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowBody := func(r *http.Request) (*http.Response, error) { // half the time for the head, and never an end
@@ -391,7 +391,7 @@ func (e endless) Read(p []byte) (int, error) {
 	}
 }
 
-// DESIGN §4: after the deadline nothing is written, and that is certain; a deadline never extends a timeout.
+// design §4: after the deadline nothing is written, and that is certain; a deadline never extends a timeout.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{serve: silence}

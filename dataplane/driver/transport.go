@@ -38,7 +38,7 @@ const (
 	// is lost, and nobody can tell whether it was read.
 	idleMost = 4 * time.Second
 	// callsPerConnection is after how many calls one takes its connection with it, so that drivers behind a Service
-	// share the load again after one of them was replaced (§3.1).
+	// share the load again after one of them was replaced (lbcf §3.1).
 	callsPerConnection = 100
 	// deadAfter is how long what was written may stay without a sign from the driver's machine.
 	deadAfter = 20 * time.Second

@@ -79,7 +79,7 @@ func succeed(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, everyAnswer)
 }
 
-// lbcf.md 3.1, 11 #45: connections are kept between calls, and given up now and then, so that calls spread over a
+// lbcf §3.1, §11 #45: connections are kept between calls, and given up now and then, so that calls spread over a
 // driver's replicas; what arrives is what plain HTTP/1.1 clients send.
 func TestConnectionsAreKeptForAWhile(t *testing.T) {
 	var mu sync.Mutex
@@ -203,7 +203,7 @@ func listen(t *testing.T, hear func(net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// DESIGN §4: no clock can stop bytes that are on the way, but those that have not left yet are never sent: a driver that
+// design §4: no clock can stop bytes that are on the way, but those that have not left yet are never sent: a driver that
 // reads on after the call was given up finds its connection reset, and not the rest of the request.
 func TestWhatWaitsToBeSentIsThrownAwayWithTheCall(t *testing.T) {
 	begun, givenUp, resets := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -231,7 +231,7 @@ func TestWhatWaitsToBeSentIsThrownAwayWithTheCall(t *testing.T) {
 	}
 }
 
-// DESIGN §4: the deadline is looked at just before bytes are written; connecting counts.
+// design §4: the deadline is looked at just before bytes are written; connecting counts.
 func TestAConnectionThatCameTooLateIsNotWrittenTo(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Hour
@@ -286,7 +286,7 @@ func TestConnectingEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// lbcf.md 3.1: answers are unpacked within the same bounds.
+// lbcf §3.1: answers are unpacked within the same bounds.
 func TestPackedAnswersAreBoundedToo(t *testing.T) {
 	size := 10
 	s, _ := serving(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -306,7 +306,7 @@ func TestPackedAnswersAreBoundedToo(t *testing.T) {
 	}
 }
 
-// lbcf.md 11 #53: a private CA, and a certificate of ours that the driver asks for. A server that is not trusted has seen
+// lbcf §11 #53: a private CA, and a certificate of ours that the driver asks for. A server that is not trusted has seen
 // nothing of the request.
 func TestDriversAndMembersProveWhoTheyAre(t *testing.T) {
 	cert, key := selfSigned(t)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health finds out which listed addresses of policies answer this host (spec balancing §14), and which endpoints of Services that ask
+// Package health finds out which listed addresses of policies answer this host (balancing §14), and which endpoints of Services that ask
 // for it (K50). Other pods are Kubernetes' business.
 //
 // It knows what to probe and how often, and what that says of an address and a port. It promises that nothing is thought to be bad

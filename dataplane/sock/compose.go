@@ -12,7 +12,7 @@ type claim struct {
 	mode  Mode
 }
 
-// best gives, of each kind, the claim that counts of those at a place (spec balancing §3: the oldest).
+// best gives, of each kind, the claim that counts of those at a place (balancing §3: the oldest).
 func best(claims []claim) (out [kinds]*claim) {
 	for i := range claims {
 		c := &claims[i]
@@ -23,7 +23,7 @@ func best(claims []claim) (out [kinds]*claim) {
 	return out
 }
 
-// compose decides what a place's row says, given the claims that count there (§7). It is false where none does.
+// compose decides what a place's row says, given the claims that count there (balancing §7). It is false where none does.
 func (p *Planner) compose(claims [kinds]*claim) (Row, bool) {
 	first, ok := p.firstOf(claims, LocalRedirect)
 	if !ok {
@@ -39,7 +39,7 @@ func (p *Planner) compose(claims [kinds]*claim) (Row, bool) {
 }
 
 // instead is what becomes of a call that no rule takes. Where there is a redirect that may not, or cannot, take it, and that captures an
-// address of its own, nothing stands behind that, and a call that is let through would hang (§11). Behind an address of a
+// address of its own, nothing stands behind that, and a call that is let through would hang (balancing §11). Behind an address of a
 // Service is the Service, which somebody else may serve where no rule does.
 func (p *Planner) instead(claims [kinds]*claim) Choice {
 	redirect := claims[LocalRedirect]

@@ -24,7 +24,7 @@ type Event struct {
 	IPv4    bool // the call was about IPv4, maybe by a socket of IPv6
 }
 
-// Failure is what went wrong with a call; the numbers are those of spec balancing §19.
+// Failure is what went wrong with a call; the numbers are those of balancing §19.
 type Failure uint8
 
 // The failures that there are.
@@ -58,7 +58,7 @@ func (f Failure) String() string {
 // Origin is where a call came from. A container of no pod has Container alone, a process of the host nothing.
 type Origin struct{ Pod, Namespace, PodUID, Container string }
 
-// report is an event in the words and the order of spec balancing §19.
+// report is an event in the words and the order of balancing §19.
 type report struct {
 	NodeName          string
 	ClientPodName     string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Kind is what asked for a rule. Of two kinds at one place the lower one counts (spec balancing §7).
+// Kind is what asked for a rule. Of two kinds at one place the lower one counts (balancing §7).
 type Kind uint8
 
 const (
@@ -40,7 +40,7 @@ func (k Kind) Name() string {
 	return k.String()
 }
 
-// Mode tells more of a place or of its backends, for events; the numbers are those of spec balancing §16.2.
+// Mode tells more of a place or of its backends, for events; the numbers are those of balancing §16.2.
 type Mode uint8
 
 const (
@@ -89,7 +89,7 @@ type Rule struct {
 	Name   string // namespace/name of a Service, the name of a policy
 	Rank   uint64 // of two rules of one kind at a place the lower one counts, then the lower Name: when it was made
 	Fronts []Front
-	// SparesBackends leaves sockets of its own backends alone, which go on as if the rule were not there (§6).
+	// SparesBackends leaves sockets of its own backends alone, which go on as if the rule were not there (balancing §6).
 	SparesBackends bool
 }
 
@@ -98,7 +98,7 @@ type Front struct {
 	At       []At
 	Protocol uint8 // TCP or UDP
 	Backends []Backend
-	Resting  []Backend     // that no call gets for now, and whose sockets stay (§14)
+	Resting  []Backend     // that no call gets for now, and whose sockets stay (balancing §14)
 	Affinity time.Duration // that a client keeps its backend; 0: none. Whole seconds, rounded up
 	// Empty is what becomes of a call without Backends: Refuse, Unreachable, Pass, or Next.
 	Empty Verdict

@@ -114,7 +114,7 @@ func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
 	}
 }
 
-// Specification §7: RULE_PRIORITY_IN, RULE_PRIORITY_OUT and FWMARK of kube-iprule-cfg are carried out, also while requests
+// kube-loadbalancer-controller §7: RULE_PRIORITY_IN, RULE_PRIORITY_OUT and FWMARK of kube-iprule-cfg are carried out, also while requests
 // go on, and what cannot be is refused.
 func TestPrioritiesAndMarkFollowTheConfiguration(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {

@@ -23,8 +23,8 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// The tests of this file are named after the rows of the specification's table on node steering (§9), and of its
-// acceptance criteria (§13).
+// The tests of this file are named after the rows of the specification's table on node steering (kube-loadbalancer-controller §9), and of its
+// acceptance criteria (kube-loadbalancer-controller §13).
 
 // inBothModes runs a test with a rule for each address, and by mark.
 func inBothModes(t *testing.T, test func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted)) {

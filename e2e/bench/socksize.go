@@ -18,7 +18,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Sizes of spec balancing §23 and §24, row 17.
+// Sizes of balancing §23 and §24, row 17.
 const (
 	syncServices   = 5_000
 	syncEndpoints  = 100 // of each

@@ -15,7 +15,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// §13, row 16: a Service with an address of each family has a route of each, and each leads to the nodes' addresses of
+// kube-loadbalancer-controller §13, row 16: a Service with an address of each family has a route of each, and each leads to the nodes' addresses of
 // its own family.
 func dualStackServiceHasARouteOfEachFamily(t *testing.T, s *stage) {
 	six := func(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("2001:db8:f::%d", n)) }

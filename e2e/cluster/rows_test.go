@@ -62,7 +62,7 @@ func fiftyServicesComeAndGo(t *testing.T, s *stage) {
 	t.Logf("%d changes: median %v, longest %v, from the call to the API until the switch has it", len(took), took[len(took)/2], took[len(took)-1])
 }
 
-// Row 10 and §11, "node drained": while a node is emptied the path moves, and there is never a moment without one.
+// Row 10 and kube-loadbalancer-controller §11, "node drained": while a node is emptied the path moves, and there is never a moment without one.
 func drainedNodeLeavesWithoutAGap(t *testing.T, s *stage) {
 	s.service(0)
 	old := s.pod(0, 1)
@@ -76,7 +76,7 @@ func drainedNodeLeavesWithoutAGap(t *testing.T, s *stage) {
 	stop()
 }
 
-// §11, "node crash / NotReady": what Kubernetes says of a node counts; its Services go on elsewhere.
+// kube-loadbalancer-controller §11, "node crash / NotReady": what Kubernetes says of a node counts; its Services go on elsewhere.
 func notReadyNodeLeavesTheRoutes(t *testing.T, s *stage) {
 	s.service(0)
 	s.pod(0, 1)
@@ -88,7 +88,7 @@ func notReadyNodeLeavesTheRoutes(t *testing.T, s *stage) {
 	s.leads(0, 1, 2)
 }
 
-// §11, "EIP replaced by another": the new one is announced before the old one is withdrawn.
+// kube-loadbalancer-controller §11, "EIP replaced by another": the new one is announced before the old one is withdrawn.
 func replacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T, s *stage) {
 	s.service(0)
 	s.pod(0, 1)
@@ -118,7 +118,7 @@ func replacedAddressIsAnnouncedBeforeTheOldOneGoes(t *testing.T, s *stage) {
 	}
 }
 
-// §11, "Service deleted / type changed": a Service that is no LoadBalancer any more leaves the switch, but for an address of
+// kube-loadbalancer-controller §11, "Service deleted / type changed": a Service that is no LoadBalancer any more leaves the switch, but for an address of
 // spec.externalIPs, which it has whatever its type (K4).
 func serviceOfAnotherTypeLeavesTheSwitch(t *testing.T, s *stage) {
 	s.service(0)

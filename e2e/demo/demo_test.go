@@ -51,7 +51,7 @@ func requireSandbox(t *testing.T) {
 	t.Skip(noSandbox)
 }
 
-// Spec §11: a controller replica dies, no effect while another announces; a pod moves, the path with it. Not one request is
+// kube-loadbalancer-controller §11: a controller replica dies, no effect while another announces; a pod moves, the path with it. Not one request is
 // refused, reset, answered by somebody else or left without an answer, and none needs a packet to be sent again: how long it
 // takes is up to the machine.
 func TestRequestsSurviveLeaderKillAndPodMove(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// DESIGN §6: every member announces what its own record says, so that losing the leader withdraws nothing.
+// design §6: every member announces what its own record says, so that losing the leader withdraws nothing.
 func TestLeaderKilledLeavesEveryRouteInPlace(t *testing.T) {
 	l := started(t, lab.Options{})
 	stop := l.NeverMissing(prefix(0))
@@ -33,7 +33,7 @@ func TestLeaderKilledLeavesEveryRouteInPlace(t *testing.T) {
 	stop()
 }
 
-// DESIGN §6: an ordinary election causes not one UPDATE.
+// design §6: an ordinary election causes not one UPDATE.
 func TestElectionSendsNoUpdate(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
@@ -103,7 +103,7 @@ func announces(l *lab.Lab, member string, p netip.Prefix, hop netip.Addr) bool {
 	return false
 }
 
-// DESIGN §10: quorum lost, traffic as last agreed; all members stopped and started again, no gap.
+// design §10: quorum lost, traffic as last agreed; all members stopped and started again, no gap.
 func TestAllMembersStoppedAndStartedLeavesNoGap(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
@@ -154,7 +154,7 @@ func asksToBeKept(t *testing.T, l *lab.Lab, member string, want time.Duration) {
 	}
 }
 
-// DESIGN §4: an empty folder is a new server; it joins and gets its vote, and the old server id is removed.
+// design §4: an empty folder is a new server; it joins and gets its vote, and the old server id is removed.
 func TestLostDataFolderRejoinsAsANewServer(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
@@ -192,7 +192,7 @@ func serverID(t *testing.T, l *lab.Lab, name string) string {
 	return s.Members[i].ServerID
 }
 
-// DESIGN §4: after a recover the former members are refused until they are wiped.
+// design §4: after a recover the former members are refused until they are wiped.
 func TestRecoverRefusesTheFormerMembers(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// DESIGN §5, mass-change guard: when more than half of a kind and more than ten go at once, nothing goes until an
+// design §5, mass-change guard: when more than half of a kind and more than ten go at once, nothing goes until an
 // operator says so, and everything else goes on.
 func TestMassRemovalWaitsForAnOperator(t *testing.T) {
 	const many = 14

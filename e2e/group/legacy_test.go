@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// spec kube-loadbalancer-controller §6: config_bgp.toml of the old system is accepted as it is.
+// kube-loadbalancer-controller §6: config_bgp.toml of the old system is accepted as it is.
 func TestOldConfigurationIsAcceptedAsItIs(t *testing.T) {
 	l := started(t, lab.Options{ConfigBGP: configBGP})
 	stop := l.NeverMissing(prefix(0))

@@ -67,7 +67,7 @@ func allUp(t *testing.T, l *lab.Lab, n int) {
 // hops are those of service 0 at the switch.
 func hops(l *lab.Lab) string { return fmt.Sprint(l.Bird.NextHops(prefix(0))) }
 
-// DESIGN §10: a node dies: it is judged, out of the routes, and nothing else is; it returns with a new boot and is announced again.
+// design §10: a node dies: it is judged, out of the routes, and nothing else is; it returns with a new boot and is announced again.
 // How soon is held in the time of worlds (sim TestDeadNodeIsOutOfTheRoutesWithinASecond), and measured by `make bench` (node_down_ms).
 func TestDeadNodeLeavesTheRoutes(t *testing.T) {
 	l, machines := withMachines(t, 3)
@@ -100,7 +100,7 @@ func TestNodeThatDiesWithTheLeaderLeavesTheRoutes(t *testing.T) {
 	stop()
 }
 
-// DESIGN §10: agent killed: traffic goes on; it adopts on return. Not one UPDATE.
+// design §10: agent killed: traffic goes on; it adopts on return. Not one UPDATE.
 func TestKilledAgentIsAgentDownAndItsRoutesStay(t *testing.T) {
 	l, machines := withMachines(t, 3)
 	stop := l.NeverMissing(prefix(0))

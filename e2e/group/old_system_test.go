@@ -23,7 +23,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// The checks that spec kube-loadbalancer-controller §13 and the documents of the old system tell people to do, with the
+// The checks that kube-loadbalancer-controller §13 and the documents of the old system tell people to do, with the
 // gobgp command that the image ships.
 
 // gobgp builds the command once for all tests of this process.

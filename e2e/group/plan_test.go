@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// DESIGN §11: `plan` tells what manifests would change before they are applied, by whichever member is asked, and what
+// design §11: `plan` tells what manifests would change before they are applied, by whichever member is asked, and what
 // it tells is what comes.
 func TestPlanTellsWhatManifestsWouldChange(t *testing.T) {
 	l := started(t, lab.Options{})

@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/internal/testkit"
 )
 
-// DESIGN §4, disk: a damaged log ends its member with path and remedy; the others go on and nothing is lost.
+// design §4, disk: a damaged log ends its member with path and remedy; the others go on and nothing is lost.
 func TestDamagedLogStopsItsMemberOnly(t *testing.T) {
 	l := started(t, lab.Options{})
 	l.Agreed()
@@ -59,7 +59,7 @@ func oneLine(t *testing.T, stderr string, names ...string) {
 	}
 }
 
-// DESIGN §11: roles by certificate; who may only look changes nothing, and a stranger is not heard at all.
+// design §11: roles by certificate; who may only look changes nothing, and a stranger is not heard at all.
 func TestWrongCertificatesAreRefused(t *testing.T) {
 	l := started(t, lab.Options{})
 	before := l.Leader()

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/e2e/lab"
 )
 
-// DESIGN §4: a restore begins a new epoch; what the backup did not know stays announced until a complete view has
+// design §4: a restore begins a new epoch; what the backup did not know stays announced until a complete view has
 // filled the record again, and a member that missed it is refused.
 func TestRestoreKeepsRoutesAndRefusesAMemberThatMissedIt(t *testing.T) {
 	l := started(t, lab.Options{})

@@ -20,7 +20,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// DESIGN §6, coming back: hashicorp/raft keeps no commit index, so a member that returns alone has only its newest
+// design §6, coming back: hashicorp/raft keeps no commit index, so a member that returns alone has only its newest
 // snapshot for certain. It announces, demoted, all that it announced last, and never less before that.
 func TestMemberReturningAloneAnnouncesItsFullLastState(t *testing.T) {
 	const services, entries = 100, 10_000

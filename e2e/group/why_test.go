@@ -36,7 +36,7 @@ func nodesOf(d records.Why) (out []string) {
 	return out
 }
 
-// DESIGN §11: `why` says which nodes announce an address and why the others do not, by whichever member is asked, and
+// design §11: `why` says which nodes announce an address and why the others do not, by whichever member is asked, and
 // what to do about a Service that waits.
 func TestWhyFollowsWhatHappens(t *testing.T) {
 	l := started(t, lab.Options{})

@@ -77,7 +77,7 @@ func configure(t *testing.T, m *lab.Member, found bool, members ...string) {
 	}
 }
 
-// Spec KLC §13 row 15: old pods replaced one at a time lose no path.
+// kube-loadbalancer-controller §13 row 15: old pods replaced one at a time lose no path.
 func TestOldPodsReplacedOneAtATimeLoseNoPath(t *testing.T) {
 	l := lab.New(t, lab.Options{Stopped: true})
 	for n := 1; n <= 3; n++ {

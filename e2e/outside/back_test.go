@@ -15,7 +15,7 @@ import (
 	"fairlead.io/fairlead/e2e/outside/balancer"
 )
 
-// §13: an installation that went back to LBCF is taken over again: what LBCF registered anew meanwhile, under names that the
+// lbcf §13: an installation that went back to LBCF is taken over again: what LBCF registered anew meanwhile, under names that the
 // record has buried or has as bound, is neither registered anew nor dropped, and goes under the ids that LBCF gave it.
 func TestAnInstallationThatWentBackToLBCFIsTakenOverAgain(t *testing.T) {
 	const n = 6

@@ -33,7 +33,7 @@ type wicked struct {
 	secret string
 }
 
-// §3.1, DESIGN §8: whatever a driver does, the object that it is about says what is wrong, in its condition and in an Event,
+// lbcf §3.1, design §8: whatever a driver does, the object that it is about says what is wrong, in its condition and in an Event,
 // and the backends of all other drivers are bound as if it did well. So are those of objects that an older client wrote,
 // with null wherever it had nothing to say.
 func TestWickedDriversHarmOnlyThemselves(t *testing.T) {
@@ -153,7 +153,7 @@ spec:
 `, namespace, name, url, annotations)
 }
 
-// old makes a load balancer and a group as LBCF's older clients wrote them (§2.2, §2.3).
+// old makes a load balancer and a group as LBCF's older clients wrote them (lbcf §2.2, §2.3).
 func (s *stage) old() {
 	s.t.Helper()
 	s.apply(`

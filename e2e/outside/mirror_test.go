@@ -26,7 +26,7 @@ var (
 	backendGroups  = schema.GroupVersionResource{Group: "lbcf.tkestack.io", Version: "v1beta1", Resource: "backendgroups"}
 )
 
-// recordOf is the name that §2.4.1 gives the BackendRecord of a pod in the group web.
+// recordOf is the name that lbcf §2.4.1 gives the BackendRecord of a pod in the group web.
 func (s *stage) recordOf(number int) string {
 	sum := md5.Sum([]byte(strings.Join([]string{edge, "web", string(s.pods[number].UID), "8080", "TCP"}, "_")))
 	return hex.EncodeToString(sum[:])
@@ -41,7 +41,7 @@ func at(o *unstructured.Unstructured, path ...string) string {
 	return fmt.Sprint(v)
 }
 
-// §2.4, §7: what is bound is shown under LBCF's names, and nothing is written while nothing changes.
+// lbcf §2.4, §7: what is bound is shown under LBCF's names, and nothing is written while nothing changes.
 func TestWhatIsBoundIsShownAsLBCFShowsIt(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.run(0)
@@ -126,7 +126,7 @@ func (s *stage) eventAbout(kind, name, reason string) {
 	})
 }
 
-// §1.2, §5.7: whoever deletes a record by hand has its backend deregistered, and registered anew since it is still wanted;
+// lbcf §1.2, §5.7: whoever deletes a record by hand has its backend deregistered, and registered anew since it is still wanted;
 // whoever takes its finalizer away as well has it forgotten without a call.
 func TestRecordsDeletedByHand(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
@@ -170,7 +170,7 @@ func TestRecordsDeletedByHand(t *testing.T) {
 	s.lawful()
 }
 
-// §3.1, DESIGN §8: whatever a driver answers, it is said on the object that it is about, and nothing else is affected.
+// lbcf §3.1, design §8: whatever a driver answers, it is said on the object that it is about, and nothing else is affected.
 func TestDriversThatAnswerNonsenseAreSaidSo(t *testing.T) {
 	shared := testkit.Share(t)
 	s := newStage(shared, kubetest.Options{NoControllers: true})

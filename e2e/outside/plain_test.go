@@ -8,7 +8,7 @@ import (
 	"fairlead.io/fairlead/e2e/kubetest"
 )
 
-// §1.2, §5: what is ready is registered, what goes is deregistered, and what others put there stays.
+// lbcf §1.2, §5: what is ready is registered, what goes is deregistered, and what others put there stays.
 func TestPodsJoinAndLeaveALoadBalancer(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})
 	s.driver.Foreign(edge, "192.0.2.200:80")
@@ -41,7 +41,7 @@ func TestHalfOfThePodsAreDeletedWhileTheGroupIsDown(t *testing.T) {
 	s.lawful()
 }
 
-// DESIGN §4: everything that a deregistration needs is in the record: the API server may be away, and everything that it
+// design §4: everything that a deregistration needs is in the record: the API server may be away, and everything that it
 // held gone.
 func TestDeregistrationNeedsNoKubernetes(t *testing.T) {
 	s := newStage(t, kubetest.Options{NoControllers: true})

@@ -17,7 +17,7 @@ import (
 	"fairlead.io/fairlead/e2e/outside/balancer"
 )
 
-// §13: what LBCF registered is taken over: not one backend is registered anew or dropped, and the driver hears the record
+// lbcf §13: what LBCF registered is taken over: not one backend is registered anew or dropped, and the driver hears the record
 // ids and the injected info that it knows.
 func TestAnInstallationOfLBCFIsTakenOver(t *testing.T) {
 	const n = 20

@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/fsm/wire"
 )
 
-// What this release does not know stops it: to skip it would fork the record (DESIGN §4).
+// What this release does not know stops it: to skip it would fork the record (design §4).
 func TestUnknownKindsAndFieldsAreRefused(t *testing.T) {
 	encode := func(e *fsm.Entry) []byte {
 		data, err := wire.Append(nil, e)

@@ -128,7 +128,7 @@ type ServiceBackends struct {
 	Port         BackendPort
 	NodeSelector []KV
 	// OnlyReady and NotExcluded leave out nodes that NodeSelector chooses: those that are not ready, and those that are to have
-	// no traffic of load balancers. Without them all count, as in LBCF (spec section 5.4).
+	// no traffic of load balancers. Without them all count, as in LBCF (lbcf §5.4).
 	OnlyReady   bool
 	NotExcluded bool
 }
@@ -236,10 +236,10 @@ func (p *Pod) Addresses() []netip.Addr {
 	return out
 }
 
-// Available tells whether the pod can be registered: it has an address, is ready, and stays (spec section 5.1).
+// Available tells whether the pod can be registered: it has an address, is ready, and stays (lbcf §5.1).
 func (p Pod) Available() bool { return p.IP != "" && !p.Deleting && p.Ready }
 
-// Alive tells whether the pod runs: it has an address, its phase is Running, and it stays (spec section 5.1).
+// Alive tells whether the pod runs: it has an address, its phase is Running, and it stays (lbcf §5.1).
 func (p Pod) Alive() bool { return p.IP != "" && !p.Deleting && p.Running }
 
 func (d Driver) clone() Driver {

@@ -24,11 +24,11 @@ func TestRedirectIsEffectiveWhereItsConfigSays(t *testing.T) {
 		r                    Redirect
 		onMatch, onOther, on bool
 	}{
-		"absent":                  {Redirect{Outside: true}, true, true, true},
-		"no selector, not out":    {Redirect{}, true, true, false},
-		"selector, out":           {Redirect{Nodes: chosen, Outside: true}, true, false, true},
-		"selector, not out":       {Redirect{Nodes: chosen}, true, false, false},
-		"withdrawn (section 2.1)": {Redirect{Disabled: true, Outside: true}, false, false, false},
+		"absent":                     {Redirect{Outside: true}, true, true, true},
+		"no selector, not out":       {Redirect{}, true, true, false},
+		"selector, out":              {Redirect{Nodes: chosen, Outside: true}, true, false, true},
+		"selector, not out":          {Redirect{Nodes: chosen}, true, false, false},
+		"withdrawn (balancing §2.1)": {Redirect{Disabled: true, Outside: true}, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := [3]bool{c.r.EffectiveOn(match), c.r.EffectiveOn(other), c.r.EffectiveOn(nil)}; got != [3]bool{c.onMatch, c.onOther, c.on} {

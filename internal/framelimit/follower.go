@@ -4,7 +4,7 @@ package framelimit
 
 const (
 	prefaceLength = 24 // what a client says first (RFC 9113, section 3.4)
-	headerLength  = 9  // of a frame (section 4.1)
+	headerLength  = 9  // of a frame (RFC 9113, section 4.1)
 
 	frameHeaders      = 0x1
 	frameWindowUpdate = 0x8

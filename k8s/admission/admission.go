@@ -228,7 +228,7 @@ func (v verdict) decide(r Request, by Rules) Decision {
 		d.lacking = !slices.ContainsFunc(v.errs, func(e *field.Error) bool { return e.Type != field.ErrorTypeNotFound })
 		return d
 	}
-	if by.DryRun { // §5.9
+	if by.DryRun { // lbcf §5.9
 		d.refusal = r.subject() + ": valid, but not stored: this controller runs with --dry-run and lets nothing change: apply it again once it runs without"
 	}
 	for _, c := range v.calls {

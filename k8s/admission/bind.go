@@ -35,7 +35,7 @@ func updateBind(before, after *v1.Bind, view View) (v verdict) {
 	return v
 }
 
-// checkUnmoved refuses that a load balancer that was created becomes another (§2.5).
+// checkUnmoved refuses that a load balancer that was created becomes another (lbcf §2.5).
 func checkUnmoved(v *verdict, before, after *v1.Bind) {
 	for i, is := range after.Spec.LoadBalancers {
 		was, known := entry(before, is.Name)

@@ -12,7 +12,7 @@ func entries(list ...string) string {
 	return "{spec: {loadBalancers: [" + strings.Join(list, ", ") + "]}}"
 }
 
-// §6.6
+// lbcf §6.6
 func TestBinds(t *testing.T) {
 	const a = `{name: edge-a, driver: clb, spec: {vip: 198.51.100.21}, attributes: {algo: rr}}`
 	const asked = "shop/clb validateLoadBalancer Create spec=map[vip:198.51.100.21] attributes=map[algo:rr] old=-\n" +

@@ -16,7 +16,7 @@ const allButHealthz = `{name: validateLoadBalancer, timeout: 10s}, {name: create
 
 func webhooks(more string) string { return "{spec: {webhooks: [" + allButHealthz + more + "]}}" }
 
-// §6.3
+// lbcf §6.3
 func TestDrivers(t *testing.T) {
 	const draining = `{metadata: {labels: {lbcf.tkestack.io/driver-draining: "TRUE"}}}`
 	const shared = `{metadata: {name: lbcf-clb, namespace: kube-system, labels: {lbcf.tkestack.io/driver-draining: "true"}}}`
@@ -94,7 +94,7 @@ func record(namespace, driver string) *v1beta1.BackendRecord {
 	return &v1beta1.BackendRecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: v1beta1.BackendRecordSpec{LBDriver: driver}}
 }
 
-// §6.1: LBCF looks the object up by the name of the request; a deletion of a collection has none.
+// lbcf §6.1: LBCF looks the object up by the name of the request; a deletion of a collection has none.
 func TestDeletionIsJudgedByTheObjectThatGoes(t *testing.T) {
 	view := town()
 	r := request(t, Driver, remove, edited(t, Driver, ""), nil)

@@ -149,7 +149,7 @@ func checkLoadBalancersOf(v *verdict, g *v1beta1.BackendGroup, view View) (all [
 			}
 		}
 		switch {
-		case lb == nil && optional: // §2.3.2
+		case lb == nil && optional: // lbcf §2.3.2
 			continue
 		case lb == nil:
 			v.deny(field.NotFound(path, name+": create this LoadBalancer first, or annotate the group with "+lbcf.AnnotationValidationPolicy+": "+lbcf.ValidationOptional))

@@ -4,7 +4,7 @@ package admission
 
 import "testing"
 
-// §6.5
+// lbcf §6.5
 func TestBackendGroups(t *testing.T) {
 	const asked = "shop/clb validateBackend Create Pod info=map[id:edge] parameters=map[weight:50] old=-"
 	const again = "shop/clb validateBackend Update Pod info=map[id:edge] parameters=map[weight:50] old=map[weight:50] lenient"

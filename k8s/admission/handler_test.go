@@ -71,7 +71,7 @@ func (c *clinic) post(t *testing.T, path string, review any) (int, admissionv1.A
 	return w.Code, out, text
 }
 
-// §6.1
+// lbcf §6.1
 func TestEveryPathOfLBCFAnswersAboutItsKind(t *testing.T) {
 	for path, kind := range map[string]Kind{
 		"/validate-load-balancer-driver": Driver, "/validate-load-balancer": LoadBalancer, "/validate-backend-group": BackendGroup, "/validate-bind": Bind,
@@ -108,7 +108,7 @@ func TestEveryPathOfLBCFAnswersAboutItsKind(t *testing.T) {
 	}
 }
 
-// §6.1: an API server from before v1 gets its own version back.
+// lbcf §6.1: an API server from before v1 gets its own version back.
 func TestAnswersAreOfTheVersionThatAsked(t *testing.T) {
 	review := reviewOf(create, edited(t, Driver, ""), nil)
 	review.APIVersion = "admission.k8s.io/v1beta1"
@@ -241,7 +241,7 @@ func TestWithoutAViewNothingIsAllowedThatNeedsOne(t *testing.T) {
 	}
 }
 
-// §6.1: writes of the status are not judged, were they ever sent.
+// lbcf §6.1: writes of the status are not judged, were they ever sent.
 func TestSubresourcesAreNotJudged(t *testing.T) {
 	review := reviewOf(update, edited(t, LoadBalancer, `{spec: {lbDriver: ""}}`), edited(t, LoadBalancer, ""))
 	review.Request.SubResource = "status"

@@ -4,7 +4,7 @@ package admission
 
 import "testing"
 
-// §6.4
+// lbcf §6.4
 func TestLoadBalancers(t *testing.T) {
 	const asked = "shop/clb validateLoadBalancer Create spec=map[vip:198.51.100.20] attributes=map[algo:rr] old=-"
 	const again = "shop/clb validateLoadBalancer Update spec=map[vip:198.51.100.20] attributes=map[algo:rr] old=map[algo:rr] lenient"

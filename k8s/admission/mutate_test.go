@@ -40,7 +40,7 @@ func patched(t interface{ Fatal(...any) }, r Request) []byte {
 	return out
 }
 
-// §6.2
+// lbcf §6.2
 func TestMutations(t *testing.T) {
 	const finalizer = `{"op":"add","path":"/metadata/finalizers","value":["lbcf.tkestack.io/delete-load-loadbalancer"]}`
 	both := []admissionv1.Operation{create, update}
@@ -221,7 +221,7 @@ func drawGroup(t *rapid.T) map[string]any {
 	return map[string]any{"metadata": meta, "spec": spec}
 }
 
-// §6.2: applied to what it made, it does nothing, and it changes no meaning: what was valid stays so, asks the same of
+// lbcf §6.2: applied to what it made, it does nothing, and it changes no meaning: what was valid stays so, asks the same of
 // drivers, and updating from what was to what is counts as no change.
 func TestPropertyMutationIsIdempotentAndKeepsTheMeaning(t *testing.T) {
 	view := town()

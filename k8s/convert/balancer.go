@@ -30,7 +30,7 @@ func OutsideBalancer(o *v1beta1.LoadBalancer) (world.OutsideBalancer, []world.Pr
 	return l, r.problems
 }
 
-// driverID is where a driver lives that an object of a namespace names (spec section 1.4).
+// driverID is where a driver lives that an object of a namespace names (lbcf §1.4).
 func driverID(name, namespace string) world.ID {
 	return world.ID{Namespace: lbcf.DriverNamespace(name, namespace), Name: name}
 }

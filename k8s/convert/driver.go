@@ -69,7 +69,7 @@ func notCalled(text string) string {
 }
 
 // timeouts reads those of the webhooks that say a sane one. Of entries with one name the first counts, whatever it says
-// (spec section 2.1).
+// (lbcf §2.1).
 func (r *report) timeouts(list []v1beta1.WebhookConfig) (out []world.Timeout) {
 	seen := map[string]bool{}
 	for i, w := range list {

@@ -100,7 +100,7 @@ func (r *report) backendPort(field string, n int32) uint16 {
 }
 
 // podSelection reads which pods are meant; labels win over names. Labels that no pod can have, or none at all, select
-// nothing: every pod of the namespace is never what was meant (spec section 11.1, no. 5).
+// nothing: every pod of the namespace is never what was meant (lbcf §11.1, no. 5).
 func (r *report) podSelection(byLabel *v1beta1.SelectPodByLabel, byName []string) *world.PodSelection {
 	switch {
 	case byLabel == nil:

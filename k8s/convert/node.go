@@ -68,7 +68,7 @@ func podCIDRsOf(o *corev1.Node) (out []netip.Prefix) {
 }
 
 // proxiesOf are the proxy addresses in a Node's annotations that are the administrator's: those that are not marked as ours, nor the
-// Node's own, as agents of elf-io's balancing wrote them (section 2.3).
+// Node's own, as agents of elf-io's balancing wrote them (balancing §2.3).
 func proxiesOf(o *corev1.Node) (out []netip.Addr) {
 	note, _ := balancing.NodeOf(o.Annotations) // admission tells what is wrong
 	if note.Managed {

@@ -53,7 +53,7 @@ func id(namespace, name string) world.ID { return world.ID{Namespace: namespace,
 
 func meta(namespace, name string) world.Meta { return world.Meta{ID: id(namespace, name)} }
 
-// §2.1, §13: the first timeout of a name counts, and what is missing or makes no sense is the default.
+// lbcf §2.1, §13: the first timeout of a name counts, and what is missing or makes no sense is the default.
 func TestDriverHasSaneTimeoutsOnly(t *testing.T) {
 	got, problems := Driver(read[v1beta1.LoadBalancerDriver](t, `
 metadata: {name: lbcf-f5, namespace: kube-system, labels: {lbcf.tkestack.io/driver-draining: "TRUE"}, annotations: {fairlead.io/credentials-secret: f5, fairlead.io/settle: 90s, fairlead.io/concurrent: "4"}}
@@ -93,7 +93,7 @@ func TestDriverAnnotationsThatMakeNoSenseAreTheDefault(t *testing.T) {
 	}
 }
 
-// §2.1 [FIX]: a URL needs a scheme and a host. Nobody can call a driver without.
+// lbcf §2.1 [FIX]: a URL needs a scheme and a host. Nobody can call a driver without.
 func TestDriverWithoutAUsableURLIsUnusable(t *testing.T) {
 	for _, url := range []string{"", "driver.example", "ftp://driver.example", "http://", "http://%zz", "//driver.example", "http:/driver"} {
 		o := &v1beta1.LoadBalancerDriver{Spec: v1beta1.LoadBalancerDriverSpec{DriverType: "Webhook", URL: url}}
@@ -139,7 +139,7 @@ status:
 	})
 }
 
-// §2 [KEEP]: clients of LBCF send null for what is unset. §1.4 [KEEP]: lbcf- drivers live in kube-system.
+// lbcf §2 [KEEP]: clients of LBCF send null for what is unset. §1.4 [KEEP]: lbcf- drivers live in kube-system.
 func TestOutsideBalancerWithNullsAndASharedDriver(t *testing.T) {
 	got, problems := OutsideBalancer(read[v1beta1.LoadBalancer](t, `
 metadata: {name: web, namespace: shop}
@@ -174,7 +174,7 @@ func TestPoliciesThatAdmissionWouldRefuseCallNobodyTooOften(t *testing.T) {
 	}
 }
 
-// §13: what was stored in deprecated ways, and never written since, is read with its effective values.
+// lbcf §13: what was stored in deprecated ways, and never written since, is read with its effective values.
 func TestBackendGroupOfPodsInOldAndNewForm(t *testing.T) {
 	got, problems := BackendGroup(read[v1beta1.BackendGroup](t, `
 metadata: {name: web, namespace: shop}
@@ -220,12 +220,12 @@ spec: {loadBalancers: [edge], static: ["192.0.2.7:443", "anything"]}
 		Meta: meta("shop", "static"), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{Leave: leave}, IsStatic: true,
 		Static: []string{"192.0.2.7:443", "anything"},
 	})
-	// §2.3: a group with none of the three is a static one without backends.
+	// lbcf §2.3: a group with none of the three is a static one without backends.
 	got, problems = BackendGroup(read[v1beta1.BackendGroup](t, `{metadata: {name: none, namespace: shop}, spec: {loadBalancers: [edge], pods: null, service: null, static: null}}`))
 	same(t, got, problems, world.BackendGroup{Meta: meta("shop", "none"), LoadBalancers: []string{"edge"}, Balancing: world.Balancing{Leave: leave}, IsStatic: true})
 }
 
-// §5.4 [FIX, opt-in]: a group may leave out nodes; what it says in words that nobody knows leaves out none.
+// lbcf §5.4 [FIX, opt-in]: a group may leave out nodes; what it says in words that nobody knows leaves out none.
 func TestBackendGroupLeavesOutNodes(t *testing.T) {
 	for text, want := range map[string]struct{ ready, excluded, bad bool }{
 		"": {}, "ready": {ready: true}, "not-excluded": {excluded: true}, "ready, not-excluded": {ready: true, excluded: true},
@@ -243,7 +243,7 @@ func TestBackendGroupLeavesOutNodes(t *testing.T) {
 	}
 }
 
-// §2.5 [FIX], §11.1 no. 5: an illegal label selects no pod, where LBCF took every pod of the namespace.
+// lbcf §2.5 [FIX], §11.1 no. 5: an illegal label selects no pod, where LBCF took every pod of the namespace.
 func TestSelectorThatNoPodCanHaveSelectsNothing(t *testing.T) {
 	for _, selector := range []string{`{"a b": c}`, `{app: "not a value"}`, `{}`, `null`} {
 		o := read[v1.Bind](t, `{metadata: {name: b}, spec: {pods: {ports: [{port: 80, protocol: tcp}], byLabel: {selector: `+selector+`}, byName: [web-0]}}}`)
@@ -266,7 +266,7 @@ func TestUnknownDeregisterPoliciesAreIfNotReady(t *testing.T) {
 	same(t, got.Leave, problems, world.LeavePolicy{Policy: world.LeaveWebhook, Driver: id("default", "d"), Failing: world.LeaveIfNotRunning})
 }
 
-// §2.5: ports and protocols of a Bind are as they are written, its period is in seconds, its entries have names.
+// lbcf §2.5: ports and protocols of a Bind are as they are written, its period is in seconds, its entries have names.
 func TestBindFromManifestAndStatus(t *testing.T) {
 	got, problems := Bind(read[v1.Bind](t, `
 metadata: {name: shop, namespace: shop, finalizers: [lbcf.tkestack.io/delete-load-loadbalancer]}
@@ -302,7 +302,7 @@ status:
 	}, "warning spec.loadBalancers[1].name")
 }
 
-// §2.4: everything that deregistering needs is in the record, whatever of its owner is left.
+// lbcf §2.4: everything that deregistering needs is in the record, whatever of its owner is left.
 func TestBackendRecordOfEveryKindAndOwner(t *testing.T) {
 	got, problems := BackendRecord(read[v1beta1.BackendRecord](t, `
 metadata:
@@ -346,7 +346,7 @@ spec: {lbName: edge, lbDriver: f5, serviceBackend: {name: web, port: {port: 80, 
 		"warning metadata.ownerReferences")
 }
 
-// §5.1: available and running are told apart, and a pod that ended is there still.
+// lbcf §5.1: available and running are told apart, and a pod that ended is there still.
 func TestPodIsReadyAndRunningAsItSays(t *testing.T) {
 	got, problems := Pod(read[corev1.Pod](t, `
 metadata: {name: web-0, namespace: shop, uid: u, labels: {app: web}}

@@ -60,7 +60,7 @@ func OnlyIf() world.Problem {
 	}
 }
 
-// redirectConfig reads where a policy is effective (section 8).
+// redirectConfig reads where a policy is effective (balancing §8).
 func (r *report) redirectConfig(out *world.Redirect, c *v1beta1.PolicyConfig) {
 	out.Outside = c == nil || c.EnableOutCluster == nil || *c.EnableOutCluster
 	if c != nil && c.NodeLabelSelector != nil {
@@ -248,7 +248,7 @@ func (r *report) virtualAddress(field, text string) netip.Addr {
 		what = "a loopback address"
 	case a.IsMulticast():
 		what = "a multicast address"
-	case a.Is6() && a.IsLinkLocalUnicast(): // section 17
+	case a.Is6() && a.IsLinkLocalUnicast(): // balancing §17
 		what = "a link-local address, which means another host on every link"
 	}
 	if what != "" {
@@ -302,7 +302,7 @@ func (r *report) leadsSomewhere(out *world.Redirect) {
 	}
 }
 
-// proxyTargets reads which ports of pods are behind proxy ports (section 13).
+// proxyTargets reads which ports of pods are behind proxy ports (balancing §13).
 func (r *report) proxyTargets(out *world.Redirect, annotations map[string]string, ports []world.TargetPort) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		name, ok := strings.CutPrefix(key, balancing.AnnotationTargetPort)

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/balancing/v1beta1"
 )
 
-// What a policy without a health check has (section 14).
+// What a policy without a health check has (balancing §14).
 const (
 	probeInterval  = 10 * time.Second
 	probeTimeout   = 2 * time.Second

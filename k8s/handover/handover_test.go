@@ -19,7 +19,7 @@ import (
 	"fairlead.io/fairlead/k8s/handover"
 )
 
-// §13: only one of LBCF and the product may be active on a cluster.
+// lbcf §13: only one of LBCF and the product may be active on a cluster.
 func TestASightIsBusyWhileLBCFActsOrMayBegin(t *testing.T) {
 	type d = []handover.Deployment
 	type p = []handover.Pod
@@ -81,7 +81,7 @@ func running() handover.Sight {
 	return handover.Sight{Deployments: []handover.Deployment{{Name: "lbcf-controller", Wanted: 1, Ready: 1}}}
 }
 
-// §13: objects are left alone until the first answer, and while LBCF runs; an answer holds while the API server is away.
+// lbcf §13: objects are left alone until the first answer, and while LBCF runs; an answer holds while the API server is away.
 func TestTheLastAnswerHoldsAndUntilTheFirstEverythingIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("connection refused")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package handover finds out whether an LBCF controller works on a cluster's objects, since only one of it and Fairlead
-// may (LBCF spec §13): both would act on the same BackendRecords.
+// may (lbcf §13): both would act on the same BackendRecords.
 //
-// It knows how LBCF is installed (§9) and how our own pods are told from its. It promises that until the first answer of
+// It knows how LBCF is installed (lbcf §9) and how our own pods are told from its. It promises that until the first answer of
 // the API server, and while LBCF could act, it says so; that an answer holds while there is no newer one; and that what
 // Fairlead's manifests install never counts as LBCF. It decides by a pure function of what was seen. Start reading at Judge,
 // then Check.
@@ -17,7 +17,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf"
 )
 
-// How LBCF is installed (§9), and how what we install is told from it (deploy/base).
+// How LBCF is installed (lbcf §9), and how what we install is told from it (deploy/base).
 const (
 	Namespace      = lbcf.SharedNamespace
 	DeploymentName = "lbcf-controller"

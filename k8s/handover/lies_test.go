@@ -50,7 +50,7 @@ func answerJSON(w http.ResponseWriter, code int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// §13: a server with empty caches answers lists, and LBCF runs all the same.
+// lbcf §13: a server with empty caches answers lists, and LBCF runs all the same.
 func TestAListThatLacksLBCFIsNotBelieved(t *testing.T) {
 	deployment := func(labels map[string]string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -51,7 +51,7 @@ spec:
   template: {metadata: {labels: {app: e}}, spec: {containers: [{name: c, image: example.com/dns}]}}
 `
 
-// §9, §13: LBCF is found by its name and its label, whatever it is called, and what is ours is not LBCF.
+// lbcf §9, §13: LBCF is found by its name and its label, whatever it is called, and what is ours is not LBCF.
 func TestLBCFIsFoundByNameAndLabel(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	if err := c.Apply(t.Context(), deployments); err != nil {

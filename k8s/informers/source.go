@@ -5,7 +5,7 @@
 // objects where their definitions are installed, policies of client-side balancing likewise if that is asked for; Pods where objects can
 // be that choose some. It yields a fsm/world.World and keeps it current.
 //
-// It promises true evidence, and leaves every verdict to the leader's guard (DESIGN §5):
+// It promises true evidence, and leaves every verdict to the leader's guard (design §5):
 //
 //   - A list is a consistent read of everything (no resourceVersion, no limit, no stream of initial events): it has
 //     one beginning, one version and an end. Client-go's own first list may be served from a stale cache, and its

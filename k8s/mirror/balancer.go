@@ -54,7 +54,7 @@ func wasCreated(shown []v1beta1.Condition, info map[string]string, driver string
 	return is(shown, v1beta1.ConditionCreated, metav1.ConditionTrue) && len(info) > 0 && driver != ""
 }
 
-// balancerStatus is the status of a LoadBalancer (spec section 2.2).
+// balancerStatus is the status of a LoadBalancer (lbcf §2.2).
 func balancerStatus(l *fsm.LoadBalancer, shown *v1beta1.LoadBalancerStatus, now time.Time) *v1beta1.LoadBalancerStatus {
 	c := conditionsOf(shown.Conditions, now)
 	switch {

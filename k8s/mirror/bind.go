@@ -36,7 +36,7 @@ func planBind(v *fsm.View, k Key, entries map[string]*fsm.LoadBalancer, shown *v
 	return &Write{Verb: UpdateStatus, Key: k, Object: o, Patient: patient}
 }
 
-// bindStatus is what the status of a Bind says of its load balancers (spec section 2.5): those in its spec in that
+// bindStatus is what the status of a Bind says of its load balancers (lbcf §2.5): those in its spec in that
 // order, then others that are going or yet to be taken over.
 func bindStatus(v *fsm.View, k Key, entries map[string]*fsm.LoadBalancer, shown *v1.Bind, now time.Time) []v1.TargetLoadBalancerStatus {
 	said := map[string]v1.TargetLoadBalancerStatus{}

@@ -13,7 +13,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
-// Reasons of conditions of a Bind's load balancers that are not True (spec section 2.5).
+// Reasons of conditions of a Bind's load balancers that are not True (lbcf §2.5).
 const (
 	reasonWebhookError = "WebhookError"
 	reasonCreateFailed = "CreateFailed"

@@ -172,7 +172,7 @@ func TestWritesAreBounded(t *testing.T) {
 		if n := len(s.writes); n != 2*pods+2 {
 			t.Errorf("%d writes", n)
 		}
-		if n, err := testutil.GatherAndCount(registry, "k8s_operation_latency"); err != nil || n != 2 { // §8
+		if n, err := testutil.GatherAndCount(registry, "k8s_operation_latency"); err != nil || n != 2 { // lbcf §8
 			t.Errorf("%d series of k8s_operation_latency: %v", n, err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// §8: dashboards read LBCF's metrics by these names, labels and buckets; removing a finalizer is not measured as a write.
+// lbcf §8: dashboards read LBCF's metrics by these names, labels and buckets; removing a finalizer is not measured as a write.
 func TestMetricsAreThoseOfLBCF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBook(t), newServer()

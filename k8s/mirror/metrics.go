@@ -4,7 +4,7 @@ package mirror
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics is what this package counts: LBCF's under their names (spec section 8), and ours. Without a registerer it
+// metrics is what this package counts: LBCF's under their names (lbcf §8), and ours. Without a registerer it
 // counts for nobody.
 type metrics struct {
 	latency *prometheus.HistogramVec // LBCF's

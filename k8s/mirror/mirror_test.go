@@ -16,7 +16,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
-// The life of a pod on a load balancer, from the record's point of view and from that of the API server (§1.3, §2.4).
+// The life of a pod on a load balancer, from the record's point of view and from that of the API server (lbcf §1.3, §2.4).
 func TestABoundPodCostsTwoWritesAndOneThatLeavesTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBook(t), newServer()
@@ -73,7 +73,7 @@ func TestABoundPodCostsTwoWritesAndOneThatLeavesTwo(t *testing.T) {
 	})
 }
 
-// §2.2
+// lbcf §2.2
 func TestALoadBalancerShowsItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBook(t), newServer()

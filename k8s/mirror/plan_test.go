@@ -55,7 +55,7 @@ func gone(o *v1beta1.BackendRecord) *v1beta1.BackendRecord {
 	return out
 }
 
-// §13, INV-6
+// lbcf §13, INV-6
 func TestATakenOverRecordIsLeftAsItIsUntilItGoes(t *testing.T) {
 	b := newBook(t)
 	b.edgeReady(t)
@@ -112,7 +112,7 @@ func takenDown(t *testing.T, b *book, k Key, o *v1beta1.BackendRecord) *v1beta1.
 	return marked
 }
 
-// §13: what is left of a binding that was taken over goes, also when another one of its name was there in between that nobody
+// lbcf §13: what is left of a binding that was taken over goes, also when another one of its name was there in between that nobody
 // could show. What LBCF made anew since is not ours to take down.
 func TestWhatWasTakenOverGoesWhateverHadItsNameSince(t *testing.T) {
 	b := newBook(t)
@@ -186,7 +186,7 @@ func TestAMarkProvesOnlyWhatTheGroupCanKnow(t *testing.T) {
 	}
 }
 
-// §2.4: a pod that is wanted again has a new binding; its object goes on if its owner is the same.
+// lbcf §2.4: a pod that is wanted again has a new binding; its object goes on if its owner is the same.
 func TestAnObjectOfAFormerLifeIsGivenToTheNewOne(t *testing.T) {
 	b := newBook(t)
 	b.edgeReady(t)
@@ -224,7 +224,7 @@ func TestAnObjectOfAFormerLifeIsGivenToTheNewOne(t *testing.T) {
 	}
 }
 
-// §2.4: what drivers and people find in a BackendRecord of a Service, of a static address and of a Bind.
+// lbcf §2.4: what drivers and people find in a BackendRecord of a Service, of a static address and of a Bind.
 func TestRecordsOfEveryKindOfBackend(t *testing.T) {
 	b := newBook(t)
 	b.edgeReady(t)
@@ -270,7 +270,7 @@ func TestRecordsOfEveryKindOfBackend(t *testing.T) {
 	}
 }
 
-// §2.2, INV-14: a LoadBalancer keeps its finalizer until the record is done with it.
+// lbcf §2.2, INV-14: a LoadBalancer keeps its finalizer until the record is done with it.
 func TestTheFinalizerOfALoadBalancerGoesLast(t *testing.T) {
 	k := Key{LoadBalancer, "shop", "edge"}
 	at := metav1.NewTime(noon)
@@ -302,7 +302,7 @@ func TestTheFinalizerOfALoadBalancerGoesLast(t *testing.T) {
 	}
 }
 
-// §2.5, §5.8
+// lbcf §2.5, §5.8
 func TestABindShowsTheLifeOfEachLoadBalancer(t *testing.T) {
 	b, k := newBook(t), Key{Bind, "shop", "both"}
 	id := func(entry string) fsm.BalancerID { return balancer{Key: k, UID: "b-uid", Entry: entry}.id() }
@@ -383,7 +383,7 @@ func TestABindShowsTheLifeOfEachLoadBalancer(t *testing.T) {
 	}
 }
 
-// §13: what LBCF created, and the record has yet to take over, stays as it is.
+// lbcf §13: what LBCF created, and the record has yet to take over, stays as it is.
 func TestABindKeepsWhatIsYetToBeTakenOver(t *testing.T) {
 	b, k := newBook(t), Key{Bind, "shop", "both"}
 	at := metav1.NewTime(noon)
@@ -394,13 +394,13 @@ func TestABindKeepsWhatIsYetToBeTakenOver(t *testing.T) {
 	if w := planBind(b.Read(), k, nil, o, noon); w != nil {
 		t.Errorf("%s %+v", w.Verb, w.Object)
 	}
-	o.Status.LoadBalancerStatuses[0].LBInfo = nil // LBCF could never delete such a Bind (§11 no. 23)
+	o.Status.LoadBalancerStatuses[0].LBInfo = nil // LBCF could never delete such a Bind (lbcf §11 no. 23)
 	if w := planBind(b.Read(), k, nil, o, noon); verbOf(w) != Patch {
 		t.Errorf("one that was never created: %s", verbOf(w))
 	}
 }
 
-// §2.3
+// lbcf §2.3
 func TestABackendGroupShowsItsNumbers(t *testing.T) {
 	k := Key{Group, "shop", "web"}
 	o := &v1beta1.BackendGroup{Status: v1beta1.BackendGroupStatus{Backends: 3, RegisteredBackends: 1}}
@@ -412,7 +412,7 @@ func TestABackendGroupShowsItsNumbers(t *testing.T) {
 	}
 }
 
-// §2.1
+// lbcf §2.1
 func TestADriverIsAcceptedOnceTheRecordHasIt(t *testing.T) {
 	b := newBook(t)
 	k := Key{Driver, "shop", "clb"}
@@ -435,7 +435,7 @@ func TestADriverIsAcceptedOnceTheRecordHasIt(t *testing.T) {
 	}
 }
 
-// §11 no. 39
+// lbcf §11 no. 39
 func TestWhenAConditionChangedMovesOnlyWithItsStatus(t *testing.T) {
 	c := conditionsOf(nil, noon)
 	c.set("Registered", metav1.ConditionFalse, "OperationFailed", "full")

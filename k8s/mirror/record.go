@@ -155,7 +155,7 @@ func updated(v *fsm.View, k Key, b *fsm.Binding, shown *v1beta1.BackendRecord) *
 	return &Write{Verb: Update, Key: k, Object: o}
 }
 
-// reference makes an owner the controller of a BackendRecord (spec section 2.4).
+// reference makes an owner the controller of a BackendRecord (lbcf §2.4).
 func (o owner) reference() metav1.OwnerReference {
 	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
 	if o.Kind == Bind {
@@ -182,7 +182,7 @@ func labelsOf(b *fsm.Binding, spec *v1beta1.BackendRecordSpec) map[string]string
 	return nil
 }
 
-// specOf is the spec of the BackendRecord of a binding (spec section 2.4). A load balancer that no object means any
+// specOf is the spec of the BackendRecord of a binding (lbcf §2.4). A load balancer that no object means any
 // more keeps the name that is shown.
 func specOf(v *fsm.View, b *fsm.Binding, shown *v1beta1.BackendRecordSpec) *v1beta1.BackendRecordSpec {
 	spec := &v1beta1.BackendRecordSpec{LBName: shown.LBName, LBAttributes: mapOf(b.Attributes), Parameters: mapOf(b.Parameters)}

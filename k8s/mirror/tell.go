@@ -10,7 +10,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
-// Telling is something to tell in an Event. Reasons and types are LBCF's (spec section 7).
+// Telling is something to tell in an Event. Reasons and types are LBCF's (lbcf §7).
 type Telling struct {
 	About   Key
 	Warning bool

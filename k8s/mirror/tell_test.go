@@ -31,7 +31,7 @@ func tellings(list []Telling) string {
 	return strings.Join(out, "; ")
 }
 
-// §7, rows of BackendRecord; transport errors too (§11 no. 40).
+// lbcf §7, rows of BackendRecord; transport errors too (§11 no. 40).
 func TestEventsOfBackendRecordsAreThoseOfLBCF(t *testing.T) {
 	b := newBook(t)
 	b.edgeReady(t)
@@ -72,7 +72,7 @@ func TestEventsOfBackendRecordsAreThoseOfLBCF(t *testing.T) {
 	}
 }
 
-// §5.6, §7
+// lbcf §5.6, §7
 func TestARecordThatWaitsForAnothersDeregistrationSaysSo(t *testing.T) {
 	b := newBook(t)
 	b.edgeReady(t)
@@ -90,7 +90,7 @@ func TestARecordThatWaitsForAnothersDeregistrationSaysSo(t *testing.T) {
 	}
 }
 
-// §7, rows of LoadBalancer; a Bind is told them too, with the name of the load balancer.
+// lbcf §7, rows of LoadBalancer; a Bind is told them too, with the name of the load balancer.
 func TestEventsOfLoadBalancersAreThoseOfLBCF(t *testing.T) {
 	for _, id := range []fsm.BalancerID{edge, "Bind/shop/both/b-uid/inner"} {
 		b := newBook(t)
@@ -163,7 +163,7 @@ func TestCreationBetweenTwoLooksIsTold(t *testing.T) {
 	}
 }
 
-// §7, rows of BackendGroup and Bind that the plan knows of.
+// lbcf §7, rows of BackendGroup and Bind that the plan knows of.
 func TestEventsOfWhatThePlanWaitsFor(t *testing.T) {
 	for _, c := range []struct {
 		e     Explanation
@@ -274,7 +274,7 @@ func TestANewLeaderRepeatsNoStandingExplanation(t *testing.T) {
 	})
 }
 
-// §7: LBCF told it every minute.
+// lbcf §7: LBCF told it every minute.
 func TestAGroupTellsOnlyNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBook(t), newServer()

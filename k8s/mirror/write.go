@@ -18,7 +18,7 @@ type Object interface {
 // Verb is how an object is written.
 type Verb string
 
-// The verbs, as metrics name them (spec section 8).
+// The verbs, as metrics name them (lbcf §8).
 const (
 	Create       Verb = "Create"
 	Update       Verb = "Update"

@@ -7,7 +7,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/balancing"
 )
 
-// IDs has each Node bear the id that the record has of it (balancing specification, section 2.3). While the record has none yet, or does
+// IDs has each Node bear the id that the record has of it (balancing §2.3). While the record has none yet, or does
 // not know the Node, what stands there stays.
 func IDs(r Record) Contributor {
 	return func(seen *Seen) map[string]string {

@@ -10,7 +10,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/balancing"
 )
 
-// Proxies has the proxy addresses of a Node be those of its tunnel, marked as ours, while it has one (section 2.3). A Node of which an
+// Proxies has the proxy addresses of a Node be those of its tunnel, marked as ours, while it has one (balancing §2.3). A Node of which an
 // administrator wrote one is left to them, in both families: what they mark as ours, and what agents of elf-io's balancing wrote,
 // which is an address of the Node itself, is not theirs.
 func Proxies(record interface{ Read() *fsm.View }) Contributor {

@@ -22,7 +22,7 @@ type manifest struct {
 }
 
 // manifestOf makes the manifest of a Pod, a Service or a Node's addresses; false for what is none of them. Of Services only
-// those of type NodePort can have backends (spec section 5.4), and the others are many.
+// those of type NodePort can have backends (lbcf §5.4), and the others are many.
 func manifestOf(o runtime.Object) (manifest, bool) {
 	var part any
 	var m metav1.Object
@@ -52,7 +52,7 @@ func manifestOf(o runtime.Object) (manifest, bool) {
 	return manifest{string(m.GetUID()), text, unavailable}, err == nil
 }
 
-// unavailableBecause tells why a pod gets no address (spec section 5.2), if it gets none.
+// unavailableBecause tells why a pod gets no address (lbcf §5.2), if it gets none.
 func unavailableBecause(pod *corev1.Pod) string {
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -105,7 +105,7 @@ func TestPropertyAViewStaysAsItWas(t *testing.T) {
 	})
 }
 
-// §3.9: a pod is given as a JSON object without kind and apiVersion; managedFields are nobody's business.
+// lbcf §3.9: a pod is given as a JSON object without kind and apiVersion; managedFields are nobody's business.
 func TestPodsAreGivenAsDriversGetThem(t *testing.T) {
 	s := New()
 	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
@@ -139,7 +139,7 @@ func TestPodsAreGivenAsDriversGetThem(t *testing.T) {
 	}
 }
 
-// §3.9, §5.4: nodeAddresses are exactly status.addresses, and backends are Services of type NodePort.
+// lbcf §3.9, §5.4: nodeAddresses are exactly status.addresses, and backends are Services of type NodePort.
 func TestServicesAndAddressesOfNodesAreKept(t *testing.T) {
 	s := New()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
@@ -185,7 +185,7 @@ func TestObjectsThatDoNotFitAreThereAsFarAsTheyDo(t *testing.T) {
 	}
 }
 
-// §5.2, INV-12: a pod has an address for drivers while it is ready, has an IP and stays.
+// lbcf §5.2, INV-12: a pod has an address for drivers while it is ready, has an IP and stays.
 func TestPodsAreAvailableWhileTheyAreReady(t *testing.T) {
 	for want, change := range map[string]func(*corev1.Pod){
 		"":                 func(*corev1.Pod) {},

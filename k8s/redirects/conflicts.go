@@ -100,7 +100,7 @@ func proxyNode(nodes []corev1.Node) (name string, managed bool) {
 		if !note.ProxyV4.IsValid() && !note.ProxyV6.IsValid() {
 			continue
 		}
-		// One that is the node's own was written by an agent of elf-io's balancing (section 2.3).
+		// One that is the node's own was written by an agent of elf-io's balancing (balancing §2.3).
 		if note.Managed || slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
 			at, err := netip.ParseAddr(a.Address)
 			return err == nil && (at == note.ProxyV4 || at == note.ProxyV6)

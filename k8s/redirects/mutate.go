@@ -14,7 +14,7 @@ import (
 )
 
 // Mutate answers a request of a mutating webhook: a policy without an id gets one that no other has, neither here nor in the record, beginning with the one
-// that was drawn, and one that lost its id gets it back (section 2.3). It gives the same patch for the same input; a
+// that was drawn, and one that lost its id gets it back (balancing §2.3). It gives the same patch for the same input; a
 // patched object needs none.
 func Mutate(r admission.Request, stored *Stored, drawn balancing.ID) admission.Decision {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {

@@ -129,7 +129,7 @@ func (s *Stored) others(than *policy) []*policy {
 // verdict collects what is wrong with an object.
 type verdict struct{ denied, rules, warnings []string }
 
-// Names of rules that deny, as metrics have them (section 20).
+// Names of rules that deny, as metrics have them (balancing §20).
 const (
 	ruleID        = "id"        // A1
 	ruleImmutable = "immutable" // A2, A3
@@ -209,7 +209,7 @@ func (v *verdict) update(before, after *policy, stored *Stored) {
 	}))
 	was := before.id()
 	switch {
-	case was != 0 && was != after.id(): // section 2.3: it is stable for the object's life
+	case was != 0 && was != after.id(): // balancing §2.3: it is stable for the object's life
 		v.deny(ruleID, idField, "is %s, and cannot become %q", "leave it", was, after.notes[balancing.AnnotationServiceID])
 	case was == after.id():
 	case stored.Err != nil:

@@ -215,7 +215,7 @@ func (f *facts) available() verdict {
 	return say(yes, ReasonAvailable, fmt.Sprintf("%d of %d are ready", f.ready, f.backends))
 }
 
-// noneHealthy tells whether the record has of all listed addresses of a port that they do not answer (section 14).
+// noneHealthy tells whether the record has of all listed addresses of a port that they do not answer (balancing §14).
 func (f *facts) noneHealthy() bool {
 	answers := map[fsm.Port]bool{}
 	for _, v := range f.row.Verdicts {

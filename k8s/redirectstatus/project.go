@@ -121,7 +121,7 @@ func (w *Write) digest() uint64 {
 	return h.Sum64()
 }
 
-// podsOf counts the pods behind a redirect by namespace (balancing specification, section 6): selectors choose among those of all.
+// podsOf counts the pods behind a redirect by namespace (balancing §6): selectors choose among those of all.
 func podsOf(r *fsm.Redirect) []v1beta1.NamespacePods {
 	pods := map[string]bool{}
 	for _, b := range r.Backends {

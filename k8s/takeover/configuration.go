@@ -12,13 +12,13 @@ import (
 	"fairlead.io/fairlead/k8s/handover"
 )
 
-// The names of LBCF's admission configurations (§6.1). Ours have the same, so that they take their place.
+// The names of LBCF's admission configurations (lbcf §6.1). Ours have the same, so that they take their place.
 const (
 	validating = "lbcf-validate"
 	mutating   = "lbcf-mutate"
 )
 
-// admissionTimeoutSeconds is what a configuration should allow: drivers have up to ten seconds by themselves (§6.1).
+// admissionTimeoutSeconds is what a configuration should allow: drivers have up to ten seconds by themselves (lbcf §6.1).
 const admissionTimeoutSeconds = 30
 
 // compareConfigurations tells what is the matter with LBCF's admission configurations.

@@ -48,7 +48,7 @@ func (j *judge) findings() []Finding {
 	return out
 }
 
-// driverOf looks for a driver as everybody does (§1.4).
+// driverOf looks for a driver as everybody does (lbcf §1.4).
 func (j *judge) driverOf(object, driver, namespace string) []Finding {
 	key := types.NamespacedName{Namespace: lbcf.DriverNamespace(driver, namespace), Name: driver}
 	if j.drivers[key] != nil {
@@ -110,7 +110,7 @@ func (j *judge) findingsOfBind(b *v1.Bind) (out []Finding) {
 	return out
 }
 
-// findingsOfSelector tells of labels that no pod can have: the label library then selects every pod (§11 number 5).
+// findingsOfSelector tells of labels that no pod can have: the label library then selects every pod (lbcf §11 number 5).
 func findingsOfSelector(object string, selector map[string]string) []Finding {
 	var bad []string
 	for key, value := range selector {

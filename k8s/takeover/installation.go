@@ -36,8 +36,8 @@ type Pod struct {
 	Deleting, Ready, Running bool
 }
 
-// available tells whether backends are registered for the pod (§5.1).
+// available tells whether backends are registered for the pod (lbcf §5.1).
 func (p Pod) available() bool { return p.IP != "" && !p.Deleting && p.Ready }
 
-// kept tells whether registered backends of the pod stay under IfNotRunning (§5.1).
+// kept tells whether registered backends of the pod stay under IfNotRunning (lbcf §5.1).
 func (p Pod) kept() bool { return p.IP != "" && !p.Deleting && p.Running }

@@ -105,7 +105,7 @@ func pod(in *takeover.Installation, change func(*takeover.Pod)) {
 
 func text(s string) *string { return &s }
 
-// §13: registered, unchanged backends are adopted without a call; legacy fields and nulls count by their effect.
+// lbcf §13: registered, unchanged backends are adopted without a call; legacy fields and nulls count by their effect.
 func TestRegisteredUnchangedRecordsAreAdopted(t *testing.T) {
 	r := takeover.Judge(*installation(t), nil, names())
 	if len(r.Records) != 4 || r.Count()[takeover.Adopted] != 4 {
@@ -119,7 +119,7 @@ func TestRegisteredUnchangedRecordsAreAdopted(t *testing.T) {
 	if want := []takeover.Group{{Name: "shop/static-bg", Records: 1, Adopted: 1}, {Name: "shop/svc-bg", Records: 1, Adopted: 1}, {Name: "shop/web-bg", Records: 1, Adopted: 1}}; !slices.Equal(r.Groups, want) {
 		t.Errorf("groups %+v", r.Groups)
 	}
-	// §13: old drivers lack healthz, which is default in memory.
+	// lbcf §13: old drivers lack healthz, which is default in memory.
 	if d := r.Drivers[0]; !slices.Equal(d.Missing, []string{"healthz"}) {
 		t.Errorf("driver %+v", d)
 	}
@@ -128,7 +128,7 @@ func TestRegisteredUnchangedRecordsAreAdopted(t *testing.T) {
 	}
 }
 
-// What becomes of a record follows from what its owner wants now (§2.4.2, §5, §13).
+// What becomes of a record follows from what its owner wants now (lbcf §2.4.2, §5, §13).
 func TestVerdictsOnRecords(t *testing.T) {
 	now := metav1.Now()
 	type in = takeover.Installation
@@ -197,7 +197,7 @@ func TestVerdictsOnRecords(t *testing.T) {
 		"policy-of-bind": {func(i *in) { i.Binds[0].Spec.EnsurePolicy = &v1.EnsurePolicy{Policy: "Always"} }, bindRecord, takeover.Ensured, "ensure policy"},
 		"address-gone":   {func(i *in) { group(i, "static-bg").Spec.Static = nil }, staticRecord, takeover.Deregistered, "address"},
 		"another-kind":   {func(i *in) { g := group(i, "web-bg"); g.Spec.Static, g.Spec.Pods = []string{"a"}, nil }, podRecord, takeover.Deregistered, "another kind"},
-		"shared-removed": {func(i *in) { i.LoadBalancers[0].Namespace = "kube-system" }, podRecord, takeover.Deregistered, "gone"}, // §1.4: its name has no prefix
+		"shared-removed": {func(i *in) { i.LoadBalancers[0].Namespace = "kube-system" }, podRecord, takeover.Deregistered, "gone"}, // lbcf §1.4: its name has no prefix
 	} {
 		t.Run(name, func(t *testing.T) {
 			installed := installation(t)
@@ -211,7 +211,7 @@ func TestVerdictsOnRecords(t *testing.T) {
 	}
 }
 
-// §1.3, §5.8: what becomes of load balancers.
+// lbcf §1.3, §5.8: what becomes of load balancers.
 func TestWhatBecomesOfLoadBalancers(t *testing.T) {
 	now := metav1.Now()
 	type in = takeover.Installation
@@ -245,7 +245,7 @@ func TestWhatBecomesOfLoadBalancers(t *testing.T) {
 	}
 }
 
-// §2, §11: what LBCF let in is told, with what comes of it.
+// lbcf §2, §11: what LBCF let in is told, with what comes of it.
 func TestObjectsThatOnlyLBCFToleratedAreFound(t *testing.T) {
 	type in = takeover.Installation
 	for name, c := range map[string]struct {

@@ -52,7 +52,7 @@ func loadBalancersOf(b *v1.Bind) (out []LoadBalancer) {
 		}
 		lb := LoadBalancer{Name: nameOf(b) + "/" + s.Name, Driver: s.Driver, State: Deleting, Then: dropped}
 		if holds(s.Conditions, v1beta1.ConditionCreated) {
-			// §5.8 [FIX]: LBCF kept it until the whole Bind was deleted.
+			// lbcf §5.8 [FIX]: LBCF kept it until the whole Bind was deleted.
 			lb.Then = "left the Bind: " + deleted
 		}
 		out = append(out, lb)
@@ -92,7 +92,7 @@ type target struct {
 	info, attributes map[string]string
 }
 
-// targetOfGroup finds a LoadBalancer as a group does (§1.4), or tells why the group has no use of it.
+// targetOfGroup finds a LoadBalancer as a group does (lbcf §1.4), or tells why the group has no use of it.
 func (j *judge) targetOfGroup(g *v1beta1.BackendGroup, name string) (target, string) {
 	if !slices.Contains(lbcf.LoadBalancers(&g.Spec), name) {
 		return target{}, "its group does not name the LoadBalancer any more"
@@ -125,14 +125,14 @@ func targetOfBind(b *v1.Bind, name string) (target, string) {
 		return target{}, "its load balancer is not created"
 	}
 	entry := b.Spec.LoadBalancers[i]
-	driver := s.Driver // §5.8: that which created it stays in charge
+	driver := s.Driver // lbcf §5.8: that which created it stays in charge
 	if driver == "" {
 		driver = entry.Driver
 	}
 	return target{driver, identity(s.LBInfo, entry.Spec), s.LastSyncedAttributes}, ""
 }
 
-// identity is what a driver named the load balancer, or its spec where it named nothing (§2.2).
+// identity is what a driver named the load balancer, or its spec where it named nothing (lbcf §2.2).
 func identity(info, spec map[string]string) map[string]string {
 	if len(info) == 0 {
 		return spec

@@ -7,7 +7,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
-// Names compute the names of BackendRecords (§2.4.1). They are those that the leader plans with.
+// Names compute the names of BackendRecords (lbcf §2.4.1). They are those that the leader plans with.
 type Names struct {
 	Pod     func(loadBalancer, group, podUID string, port world.BackendPort) string
 	Service func(loadBalancer, group, service string, port world.BackendPort, node string) string

@@ -22,7 +22,7 @@ type wish struct {
 	target
 	parameters map[string]string
 	period     time.Duration // of ensuring; 0: once
-	name       string        // of the record, by §2.4.1
+	name       string        // of the record, by lbcf §2.4.1
 	unwanted   string        // why nothing is wanted; empty: it is
 	asked      string        // why a driver is asked first; empty: none is
 }
@@ -46,7 +46,7 @@ func (j *judge) record(r *v1beta1.BackendRecord) Record {
 	return out
 }
 
-// gone is the verdict on a record that nobody wants (§1.3): only what has an address may be registered.
+// gone is the verdict on a record that nobody wants (lbcf §1.3): only what has an address may be registered.
 func gone(r *v1beta1.BackendRecord) Verdict {
 	if r.Status.BackendAddr == "" {
 		return Released
@@ -54,7 +54,7 @@ func gone(r *v1beta1.BackendRecord) Verdict {
 	return Deregistered
 }
 
-// verdict compares a record with what its owner wants now (§2.4.2).
+// verdict compares a record with what its owner wants now (lbcf §2.4.2).
 func verdict(r *v1beta1.BackendRecord, w wish) (Verdict, string) {
 	registered := holds(r.Status.Conditions, v1beta1.ConditionRegistered)
 	switch {
@@ -187,7 +187,7 @@ func (j *judge) wishOfBind(r *v1beta1.BackendRecord, b *v1.Bind) wish {
 	return w
 }
 
-// standing tells why a pod's backends are not wanted, or why a driver is asked about them (§5.2).
+// standing tells why a pod's backends are not wanted, or why a driver is asked about them (lbcf §5.2).
 func standing(name string, pod Pod, found bool, label *v1beta1.SelectPodByLabel, names []string, policy string) (unwanted, asked string) {
 	switch {
 	case !found:

@@ -129,7 +129,7 @@ func (r *l1Wishes) registered(b backend, at place) {
 	}
 }
 
-// Finalizers of LBCF's objects (§2).
+// Finalizers of LBCF's objects (lbcf §2).
 const (
 	recordFinalizer   = "lbcf.tkestack.io/deregister-backend"
 	balancerFinalizer = "lbcf.tkestack.io/delete-load-loadbalancer"

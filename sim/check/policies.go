@@ -14,7 +14,7 @@ import (
 )
 
 // atSockets is what objects of Kubernetes ask for at the sockets of nodes, as the specification of client-side balancing has it (spec balancing
-// §4 to §10): policies, and all that they choose from.
+// balancing §4 to §10): policies, and all that they choose from.
 type atSockets struct {
 	policies map[string]*policy // by "Kind/name"; those that are gone stay
 	pods     map[string]*socketPod

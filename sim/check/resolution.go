@@ -41,7 +41,7 @@ type answer struct {
 	by       string
 }
 
-// resolution is the model of the answers: the specification read once more (spec balancing §4 to §10).
+// resolution is the model of the answers: the specification read once more (balancing §4 to §10).
 type resolution struct {
 	*atSockets
 	on   start.Sockets
@@ -51,7 +51,7 @@ type resolution struct {
 // enabled tells whether a policy is carried out anywhere.
 func (p *policy) enabled() bool { return !p.gone && (p.spec.Enabled == nil || *p.spec.Enabled) }
 
-// effective tells whether it is on a node (§8). The agent of a machine without a Node has the policies that ask for no labels, as it has all Services.
+// effective tells whether it is on a node (balancing §8). The agent of a machine without a Node has the policies that ask for no labels, as it has all Services.
 func (r resolution) effective(p *policy, node string) bool {
 	var labels map[string]string
 	if n := r.nodes[node]; n != nil && !n.gone {
@@ -82,7 +82,7 @@ func (r resolution) captures(p *policy) []capture {
 	return slices.DeleteFunc(asked, func(c capture) bool { return r.losesPort(p, dialled{port: c.target, protocol: c.protocol}) })
 }
 
-// asked are the places that a policy asks for (§4), joined by name and protocol to the ports of its backends (§5).
+// asked are the places that a policy asks for (balancing §4), joined by name and protocol to the ports of its backends (§5).
 func (r resolution) asked(p *policy) (out []capture) {
 	join := func(a netip.Addr, f policyPort) {
 		for _, t := range p.targets() {
@@ -177,7 +177,7 @@ func number(text string) uint16 {
 	return uint16(n)
 }
 
-// winner is the policy of a kind that counts at a place on a node, the oldest, then the first by name (§3), and the port of its backends.
+// winner is the policy of a kind that counts at a place on a node, the oldest, then the first by name (balancing §3), and the port of its backends.
 func (r resolution) winner(kind, node string, at dialled) (best *policy, target uint16) {
 	for _, id := range sortedKeys(r.policies) {
 		p := r.policies[id]
@@ -193,7 +193,7 @@ func (r resolution) winner(kind, node string, at dialled) (best *policy, target 
 	return best, target
 }
 
-// backends are those that a policy has on a node for a place (§6), each with its share of calls.
+// backends are those that a policy has on a node for a place (balancing §6), each with its share of calls.
 func (r resolution) backends(p *policy, node string, at dialled, target uint16) map[string]int {
 	ready, running := map[string]int{}, map[string]int{}
 	add := func(to map[string]int, a netip.Addr, again bool) {
@@ -240,7 +240,7 @@ func (r resolution) backends(p *policy, node string, at dialled, target uint16) 
 	return ready
 }
 
-// answer is what a call on a node gets that dials a place, and who says so; beyond the limit of local redirection if spent (§7, §11).
+// answer is what a call on a node gets that dials a place, and who says so; beyond the limit of local redirection if spent (balancing §7, §11).
 func (r resolution) answer(node string, at dialled, spent bool) answer {
 	local, target := r.winner("LocalRedirectPolicy", node, at)
 	if local != nil && !spent {
@@ -260,7 +260,7 @@ func (r resolution) answer(node string, at dialled, spent bool) answer {
 	return r.pastBalancing(node, at)
 }
 
-// spares tells whether whoever counts at a place leaves calls of its own backends alone (§6).
+// spares tells whether whoever counts at a place leaves calls of its own backends alone (balancing §6).
 func (r resolution) spares(counts answer) bool {
 	p := r.policies[counts.by]
 	return p != nil && counts.verdict == "use" && p.annotations["balancing.elf.io/skipRedirectFromBackend"] == "true"
@@ -272,7 +272,7 @@ func (r resolution) pastBalancing(node string, at dialled) answer {
 	if a, ok := r.service(node, at); ok {
 		return a
 	}
-	if local != nil && local.spec.Frontend.Address != nil { // nothing stands behind the address (§11); behind a Service's somebody else may
+	if local != nil && local.spec.Frontend.Address != nil { // nothing stands behind the address (balancing §11); behind a Service's somebody else may
 		return answer{"refuse", nil, local.kind + "/" + local.name}
 	}
 	return answer{verdict: "pass"}
@@ -284,7 +284,7 @@ func (r resolution) limited(node string, at dialled) bool {
 	return local != nil && len(r.backends(local, node, at, target)) > 0
 }
 
-// service is what Services say of a place (§10). Whoever has a place was given it alone.
+// service is what Services say of a place (balancing §10). Whoever has a place was given it alone.
 func (r resolution) service(node string, at dialled) (answer, bool) {
 	atNode := false
 	for _, n := range r.nodes {

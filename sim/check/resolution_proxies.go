@@ -26,7 +26,7 @@ type behind struct {
 	target uint16
 }
 
-// proxied are the pods that a policy selects, behind each of its proxy ports (§13).
+// proxied are the pods that a policy selects, behind each of its proxy ports (balancing §13).
 func (r resolution) proxied(p *policy) map[dialled]map[behind]bool {
 	out := map[dialled]map[behind]bool{}
 	for _, c := range r.asked(p) {

@@ -2,7 +2,7 @@
 
 package check
 
-// Rule is one of DESIGN §9's, or the one that holds for all models.
+// Rule is one of design §9's, or the one that holds for all models.
 type Rule struct {
 	ID   string
 	Text string

@@ -18,7 +18,7 @@ import (
 //
 // A Service and its addresses may go once a user wrote to it after it was created, or to pools; a next hop once the node
 // stopped serving the Service, or all its endpoints there rest for failed probes, or the group found the node silent, a moment (Bounds.L3) before at the latest, since a leader may have
-// decided by then, unless it is the last one (DESIGN §6); a node once it was
+// decided by then, unless it is the last one (design §6); a node once it was
 // deleted. What may have been on its way when the thing came into the record (Bounds.Late) is forgiven. An operator's word
 // excuses what it names: a released hold its subjects, an accepted rewind everything from then on.
 //

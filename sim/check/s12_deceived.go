@@ -10,7 +10,7 @@ import (
 
 // deceived keeps which members know of Kubernetes nothing but lists that lack something. Members ask by name for what a
 // list lacks of what they know (package k8s/informers); one that has started since cannot know what to ask for: the record
-// does not name slices. Two such lists a second apart then confirm each other, as DESIGN §5 has it, below what is held as a
+// does not name slices. Two such lists a second apart then confirm each other, as design §5 has it, below what is held as a
 // mass removal. Nothing else is excused: not who started before, and not what one list says.
 type deceived struct {
 	lying map[int]bool

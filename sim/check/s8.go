@@ -27,7 +27,7 @@ import (
 //   - stale, Restart + S8: the same with members that lost their session;
 //   - kept, Hold + Restart + S8: the same with members that may be silent, and whose session has not noticed;
 //   - dead, S8: a node without power is forwarded to, and another committed hop has power, while one member leads a
-//     majority and not too many nodes are silent at once (the last hop stays, and a mass is held: DESIGN §6).
+//     majority and not too many nodes are silent at once (the last hop stays, and a mass is held: design §6).
 //
 // Where nobody in contact has a path, what others announced stays: it is what was agreed on last.
 type s8 struct {

@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/sim/event"
 )
 
-// How the load balancer specification names the BackendRecord of a static backend (§2.4.1).
+// How the load balancer specification names the BackendRecord of a static backend (lbcf §2.4.1).
 func recordOf(balancer, group, address string) string {
 	sum := md5.Sum([]byte(balancer + "_" + group + "_" + address))
 	return hex.EncodeToString(sum[:])

@@ -28,7 +28,7 @@ import (
 //   - where only members lead that cannot know that its hop is no longer committed, or have been back for less than S8:
 //     how long they may is judged at the switch;
 //   - during a fault of such a node (unless it has no power, another next hop does, and not so many nodes are silent at
-//     once that they are held: DESIGN §6), of the switch or of the client,
+//     once that they are held: design §6), of the switch or of the client,
 //     and for L3 (a switch: L1) after it;
 //   - where no switch takes it, during faults of all of them;
 //   - where there is no pool, or no undisturbed node with a pod that weighs anything, that could serve it: under the policy Local none whose pods all

@@ -114,7 +114,7 @@ func (o *wish) alike(p *wish) bool {
 	return bytes.Equal(o.Spec, p.Spec) && len(o.Metadata.Finalizers) == len(p.Metadata.Finalizers)
 }
 
-// available and running are what §5.1 says of pods.
+// available and running are what lbcf §5.1 says of pods.
 func (o *wish) available() bool {
 	return o.pod.IP != "" && o.Metadata.Deletion == nil && isTrue(o.pod.Conditions, "Ready")
 }
@@ -148,7 +148,7 @@ type backend struct {
 // balancerKeyInSpec is the key of lbSpec by which drivers of a world know their balancers.
 const balancerKeyInSpec = "id"
 
-// backends lists what the objects ask for (§5).
+// backends lists what the objects ask for (lbcf §5).
 func (w *wishes) backends() (out []backend) {
 	for _, g := range w.of("BackendGroup") {
 		if g.Metadata.Deletion == nil {
@@ -163,7 +163,7 @@ func (w *wishes) backends() (out []backend) {
 	return out
 }
 
-// lookUp finds the LoadBalancer of a name that a namespace may use (§1.4); nil if there is none, or it is going.
+// lookUp finds the LoadBalancer of a name that a namespace may use (lbcf §1.4); nil if there is none, or it is going.
 func (w *wishes) lookUp(namespace, name string) *wish {
 	o := w.objects["LoadBalancer"][namespace+"/"+name]
 	if o == nil && strings.HasPrefix(name, "lbcf-") {
@@ -179,7 +179,7 @@ func (w *wishes) lookUp(namespace, name string) *wish {
 	return o
 }
 
-// driven tells whether the driver that an object of a namespace names is there (§1.4). A restore of etcd may leave load balancers
+// driven tells whether the driver that an object of a namespace names is there (lbcf §1.4). A restore of etcd may leave load balancers
 // without it.
 func (w *wishes) driven(namespace, name string) bool {
 	drivers := w.objects["LoadBalancerDriver"]
@@ -238,7 +238,7 @@ func (w *wishes) ofBind(b *wish) (out []backend) {
 	return out
 }
 
-// candidates are the pods that an owner selects (§5.2).
+// candidates are the pods that an owner selects (lbcf §5.2).
 func (w *wishes) candidates(owner *wish, s *podsSpec) (out []*wish) {
 	for _, p := range w.of("Pod") {
 		chosen := slices.Contains(s.ByName, p.Metadata.Name)
@@ -255,7 +255,7 @@ func (w *wishes) candidates(owner *wish, s *podsSpec) (out []*wish) {
 	return out
 }
 
-// recordName is how the BackendRecord of a backend is named (§2.4.1).
+// recordName is how the BackendRecord of a backend is named (lbcf §2.4.1).
 func recordName(owner *wish, separator string, parts []string) string {
 	sum := md5.Sum([]byte(strings.Join(parts, separator)))
 	return fmt.Sprintf("%s/%s", owner.Metadata.Namespace, hex.EncodeToString(sum[:]))

@@ -24,7 +24,7 @@ func orphanID(r *world.BackendRecord, identity fsm.Identity) fsm.BalancerID {
 }
 
 // heedHands sees to what was done to BackendRecords by hand: one that was deleted has its backend deregistered; one
-// that went because somebody took its finalizer off needs no call any more (section 5.7).
+// that went because somebody took its finalizer off needs no call any more (lbcf §5.7).
 func (p *planner) heedHands() {
 	for _, r := range p.otherRecords() {
 		if !r.Deleting {

@@ -5,7 +5,7 @@
 //
 // Plan is pure and deterministic. It proposes nothing once the record is as it shall be, and takes nothing away on
 // absence without evidence: an object that is there and says no is evidence, one that is not there needs MayRemove.
-// What another controller registered is taken over as it is, and its driver is not asked again (section 13).
+// What another controller registered is taken over as it is, and its driver is not asked again (lbcf §13).
 //
 // An Index plans the same at the cost of what changed since it planned last. What it keeps is the record by what is looked up
 // (index.go), and which owners of pods need no look at all as long as nothing about them changes (settled.go).

@@ -8,7 +8,7 @@ import (
 )
 
 // wantStatic wants every address of a static group on every load balancer; its address is known without its driver
-// (section 5.5).
+// (lbcf §5.5).
 func (p *planner) wantStatic(o *owner) {
 	for i := range o.uses {
 		u := &o.uses[i]
@@ -18,7 +18,7 @@ func (p *planner) wantStatic(o *owner) {
 	}
 }
 
-// wantNodes wants every chosen node of a Service of type NodePort on every load balancer (section 5.4). Where only ready ones
+// wantNodes wants every chosen node of a Service of type NodePort on every load balancer (lbcf §5.4). Where only ready ones
 // count and none is, those that are registered stay: it is more likely that nobody hears from nodes than that all are dead.
 func (p *planner) wantNodes(o *owner) {
 	s := o.group.Service

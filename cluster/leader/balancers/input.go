@@ -21,7 +21,7 @@ type Input struct {
 	Nodes          []*world.Node
 
 	Record *fsm.View
-	// MayRemove tells whether the absence of an object may be acted on (DESIGN §5); nil means that none may. It is asked
+	// MayRemove tells whether the absence of an object may be acted on (design §5); nil means that none may. It is asked
 	// only about what Known lists.
 	MayRemove func(kind world.Kind, id world.ID) bool
 	// Listed tells whether a kind was ever listed in full; nil means that none was.
@@ -76,7 +76,7 @@ const (
 	WaitsForMend         = "invalid"       // it cannot be carried out as it is
 )
 
-// Question asks a driver which of a group's pods stay registered though they are not ready (section 3.12).
+// Question asks a driver which of a group's pods stay registered though they are not ready (lbcf §3.12).
 type Question struct {
 	// Owner is the group or Bind as fsm.Binding.Owner names it.
 	Owner  string
@@ -105,7 +105,7 @@ type Judgement struct {
 
 // Counts are the numbers in the status of a group.
 type Counts struct {
-	// Backends counts what is expected to be registered, Registered what is (section 2.3).
+	// Backends counts what is expected to be registered, Registered what is (lbcf §2.3).
 	Backends   int32
 	Registered int32
 }

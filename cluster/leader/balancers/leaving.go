@@ -71,7 +71,7 @@ func (h *heir) awaited(l *line) string {
 }
 
 // heirOf is what is wanted at the place of a backend. Two pods that live never have one place: who was there before is gone, whatever
-// shows that or not. Nothing is taken off before its heir has the address, too: then nothing is taken off at all (section 5.6).
+// shows that or not. Nothing is taken off before its heir has the address, too: then nothing is taken off at all (lbcf §5.6).
 func (p *planner) heirOf(l *line, puts func() map[spot]heir) (out heir, found bool) {
 	at, ok := spotOf(l.Balancer, l.Backend)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// PodRecord is the name of the BackendRecord of a port of a pod in a group, on a LoadBalancer (section 2.4.1). A pod
+// PodRecord is the name of the BackendRecord of a port of a pod in a group, on a LoadBalancer (lbcf §2.4.1). A pod
 // that is made anew has another UID, and so another record.
 func PodRecord(loadBalancer, group, podUID string, port world.BackendPort) string {
 	return hash("_", loadBalancer, group, podUID, number(port.Port), port.Protocol)

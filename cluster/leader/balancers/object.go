@@ -36,7 +36,7 @@ func (o *object) name() string {
 	return o.meta.ID.String()
 }
 
-// admits tells whether backends of a namespace may be on it (section 1.4). Its own namespace is nothing special once
+// admits tells whether backends of a namespace may be on it (lbcf §1.4). Its own namespace is nothing special once
 // it has a scope.
 func (o *object) admits(namespace string) bool {
 	if len(o.scope) == 0 {
@@ -168,7 +168,7 @@ func (p *planner) addBalancer(o *object) {
 }
 
 // changeBalancer has the driver told what changed. Driver and spec of a load balancer stay as they were when it was
-// created: another one is another object (section 2.5).
+// created: another one is another object (lbcf §2.5).
 func (p *planner) changeBalancer(o *object) {
 	row := o.row
 	if row.State == fsm.BalancerDeleting {

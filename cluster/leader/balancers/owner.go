@@ -89,7 +89,7 @@ func (p *planner) addOwner(kind world.Kind, m *world.Meta, b *world.Balancing) *
 	return o
 }
 
-// bindPolicy is the policy of a Bind as its BackendRecords have it: what is not Always is IfNotSucc (section 2.4).
+// bindPolicy is the policy of a Bind as its BackendRecords have it: what is not Always is IfNotSucc (lbcf §2.4).
 func bindPolicy(e world.EnsurePolicy) fsm.EnsurePolicy {
 	if e.Policy == "" || e.Policy == "Always" {
 		return fsm.EnsurePolicy(e)

@@ -123,7 +123,7 @@ func matches(selector, labels []world.KV) bool {
 }
 
 // wantPods wants every port of every available pod on every load balancer, and keeps what the policy keeps of the
-// others (section 5.2).
+// others (lbcf §5.2).
 func (p *planner) wantPods(o *owner) {
 	quiet := p.saidSoFar()
 	defer func() { o.settled = p.saidSoFar() == quiet && !o.asks && o.wanted == o.held.count && !p.handled[o.id] }()

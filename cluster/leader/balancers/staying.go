@@ -8,7 +8,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// staying tells which of an owner's pods stay registered though they are not available (section 5.2). It asks the
+// staying tells which of an owner's pods stay registered though they are not available (lbcf §5.2). It asks the
 // driver where the policy says so; until that has answered, all stay.
 func (p *planner) staying(o *owner, pods []*world.Pod) func(*world.Pod) bool {
 	leave := o.balancing.Leave

@@ -115,7 +115,7 @@ func TestPropertyTakeoverCallsNoDriverForWhatIsThere(t *testing.T) {
 		shared := len(things) < 2*len(d.records)
 		for _, call := range d.record.calls {
 			if shared && strings.HasPrefix(call, "ensure") {
-				continue // one of two that want the same address left: the other is ensured instead of a deregistration (section 5.6)
+				continue // one of two that want the same address left: the other is ensured instead of a deregistration (lbcf §5.6)
 			}
 			if !strings.HasPrefix(call, "deregister ") && !strings.HasPrefix(call, "delete-balancer ") {
 				t.Fatalf("called: %v", d.record.calls)

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// backends are what connections get (section 6): all pods that run, and which of them are ready. Which of them a host may use it
+// backends are what connections get (balancing §6): all pods that run, and which of them are ready. Which of them a host may use it
 // decides itself, by family, node and readiness.
 func (p *planner) backends(o policy, old *fsm.Redirect) (out []fsm.RedirectBackend) {
 	if o.Mode == world.ToAddresses {

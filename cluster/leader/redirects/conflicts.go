@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// tellLosers says of each redirect that another one of its kind wins from it somewhere, which (section 3, stored conflicts). Only those
+// tellLosers says of each redirect that another one of its kind wins from it somewhere, which (balancing §3, stored conflicts). Only those
 // that capture the same somewhere are looked at host by host.
 func (p *planner) tellLosers() {
 	contested := map[fsm.RedirectID]bool{}

@@ -23,7 +23,7 @@ func (g *group) is(id fsm.RedirectID) string {
 }
 
 // Balancing §9, line by line: what the record says before something happens, and what after it. What hosts make of a backend that is not ready,
-// and of a policy without any, is §6 and §7.
+// and of a policy without any, is balancing §6 and §7.
 func TestBalancing9WhatHappensWhen(t *testing.T) {
 	const (
 		a    = fsm.RedirectID("BalancingPolicy/a")

@@ -18,7 +18,7 @@ type Input struct {
 	Pods      []*world.Pod
 
 	Record *fsm.View
-	// MayRemove tells whether the absence of an object may be acted on (DESIGN §5); nil means that none may. It is asked
+	// MayRemove tells whether the absence of an object may be acted on (design §5); nil means that none may. It is asked
 	// only about what Known lists.
 	MayRemove func(kind world.Kind, id world.ID) bool
 	// Off says that the group does not carry policies out: the record then has none, whatever is there to be seen.

@@ -15,7 +15,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// proxyPort is a port of proxy addresses that connections go to, and how the pods' port behind it is found (section 13).
+// proxyPort is a port of proxy addresses that connections go to, and how the pods' port behind it is found (balancing §13).
 type proxyPort struct {
 	port   fsm.Port
 	target string // a number, or a name of a port of a container
@@ -79,7 +79,7 @@ func (p proxyPort) on(pod *world.Pod) (uint16, bool) {
 	return 0, false
 }
 
-// proxy says what is behind a policy's proxy ports (section 13). Which nodes' proxy addresses connections get is found out by
+// proxy says what is behind a policy's proxy ports (balancing §13). Which nodes' proxy addresses connections get is found out by
 // leadToProxies, once it is known whose ports are whose.
 func (p *planner) proxy(r *fsm.Redirect, o policy, old *fsm.Redirect) {
 	if !p.hasProxies() {

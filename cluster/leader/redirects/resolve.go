@@ -62,7 +62,7 @@ func leads(r *fsm.Redirect) bool {
 	})
 }
 
-// effective says where the policy is (section 8).
+// effective says where the policy is (balancing §8).
 func (p *planner) effective(r *fsm.Redirect, o policy, old *fsm.Redirect) {
 	reach := o.Reach()
 	if r.EveryNode = reach == world.EveryNode; reach != world.ChosenOnes {
@@ -83,7 +83,7 @@ func (p *planner) effective(r *fsm.Redirect, o policy, old *fsm.Redirect) {
 	slices.Sort(r.Nodes)
 }
 
-// capture says what programs dial (section 4).
+// capture says what programs dial (balancing §4).
 func (p *planner) capture(r *fsm.Redirect, o policy, old *fsm.Redirect) {
 	service := p.services[o.Service]
 	if r.Service != "" && service == nil {

@@ -297,7 +297,7 @@ func (l *L2) validate(r Raft, bad func(field, why string)) {
 	}
 }
 
-// Defaults of listeners (DESIGN §11).
+// Defaults of listeners (design §11).
 const (
 	defaultAPI    = ":7443"
 	defaultRaft   = ":7444"

@@ -41,7 +41,7 @@ func TestLoadFillsInWhatFollows(t *testing.T) {
 	}
 }
 
-// Spec 6.1: members answer by LBCF's name, too, and refuse what cannot be asked about.
+// lbcf §6.1: members answer by LBCF's name, too, and refuse what cannot be asked about.
 func TestAdmissionAnswersByTheNamesOfItsServices(t *testing.T) {
 	on := strings.Replace(valid, `health: ""`, `health: "", admission: ":7482"`, 1) + "sources: {kubernetes: {inCluster: true}}\n"
 	c, err := load(t, on)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LBCF is how outside load balancers are driven: what LBCF has as flags (its specification §9), and under the names that
+// LBCF is how outside load balancers are driven: what LBCF has as flags (lbcf §9), and under the names that
 // they have there. Zero means the product's own default, which is quicker than LBCF's where that harms nobody.
 type LBCF struct {
 	// InformerResyncPeriod has no effect: nothing is missed that would have to be found again.

@@ -85,7 +85,7 @@ func driverAt(url string) *v1beta1.LoadBalancerDriver {
 	}
 }
 
-// Spec 3.4, 3.8 [KEEP+]: what is asked arrives word for word, former parameters by both names.
+// lbcf §3.4, §3.8 [KEEP+]: what is asked arrives word for word, former parameters by both names.
 func TestDriversAreAskedInLBCFsWords(t *testing.T) {
 	h := newHook(t)
 	asks := asking(clients(t))
@@ -174,7 +174,7 @@ func (stock) BackendRecords(string) iter.Seq[*v1beta1.BackendRecord] {
 func (stock) Binds(string) iter.Seq[*v1.Bind] { return nobody[*v1.Bind] }
 func nobody[T any](func(T) bool)              {}
 
-// Spec 6.4 L8: a driver that is away, or does not answer before the API server gives up, is a refusal that says so, or a
+// lbcf §6.4 L8: a driver that is away, or does not answer before the API server gives up, is a refusal that says so, or a
 // warning where that is configured.
 func TestWithoutAnAnswerObjectsAreRefusedOrLetThroughWithAWarning(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

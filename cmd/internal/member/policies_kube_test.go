@@ -123,7 +123,7 @@ func TestBalancing24PoliciesLiveAndAreTold(t *testing.T) {
 		"dns-local":   {"LocalRedirectPolicy", "captures 2 backends 1", []string{accepted, available, quiet, "Programmed=False NoNodes"}},
 		"legacy-db":   {"BalancingPolicy", "captures 1 backends 2", []string{accepted, available, quiet}},
 		"web-pods":    {"BalancingPolicy", "captures 2 backends 2", []string{accepted, available, quiet}},
-		"web-hosts":   {"BalancingPolicy", "captures 1 backends 1", []string{accepted, available, quiet}}, // both pods are on one node: section 6
+		"web-hosts":   {"BalancingPolicy", "captures 1 backends 1", []string{accepted, available, quiet}}, // both pods are on one node: balancing §6
 		"dns-unnamed": {"LocalRedirectPolicy", "captures 2 backends 1", []string{accepted, available, quiet}},
 		"all-ports":   {"BalancingPolicy", "captures 1 backends 1", []string{accepted, available, quiet, "Programmed=False Disabled"}},
 		"web-proxies": {"BalancingPolicy", "captures 0 backends 0", []string{"Accepted=False NotCarriedOut", quiet}},
@@ -187,7 +187,7 @@ func TestBalancing24PoliciesLiveAndAreTold(t *testing.T) {
 			if err := p.of("BalancingPolicy").Delete(t.Context(), "legacy-db", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.create(t.Context(), anew); err != nil { // section 9: the name can be used again at once
+			if err := p.create(t.Context(), anew); err != nil { // balancing §9: the name can be used again at once
 				t.Fatal(err)
 			}
 			o := p.shows(t, "BalancingPolicy", "legacy-db", accepted, available)
@@ -225,7 +225,7 @@ func TestBalancing24PoliciesLiveAndAreTold(t *testing.T) {
 	}
 }
 
-// nodesBearIDs: each an own one, the one that it had if that is its own; others' annotations stay (section 2.3).
+// nodesBearIDs: each an own one, the one that it had if that is its own; others' annotations stay (balancing §2.3).
 func (p *policies) nodesBearIDs(t *testing.T, nodes schema.GroupVersionResource) {
 	const key = "balancing.elf.io/nodeId"
 	ids := func(ctx context.Context) (map[string]string, error) {
@@ -263,7 +263,7 @@ func (p *policies) nodesBearIDs(t *testing.T, nodes schema.GroupVersionResource)
 	})
 }
 
-// refusesSeconds: a second policy of a Service or an address is refused with the name of the first, whatever their kinds (section 24.13).
+// refusesSeconds: a second policy of a Service or an address is refused with the name of the first, whatever their kinds (balancing §24.13).
 func (p *policies) refusesSeconds(t *testing.T) {
 	front := map[string]string{
 		"service": "serviceMatcher: {namespace: shop, serviceName: twice, toPorts: [{name: p, port: \"80\", protocol: TCP}]}",

@@ -171,7 +171,7 @@ func TestTheAPIServerHasPoliciesJudged(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := p.write(t.Context(), dns, false); err != nil { // section 9: the name can be used again at once
+	if err := p.write(t.Context(), dns, false); err != nil { // balancing §9: the name can be used again at once
 		t.Error(err)
 	}
 }

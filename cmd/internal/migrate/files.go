@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/k8s/migrate"
 )
 
-// Ports of members (DESIGN §11).
+// Ports of members (design §11).
 const (
 	apiPort  = 7443
 	raftPort = 7444

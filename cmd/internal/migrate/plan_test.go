@@ -73,7 +73,7 @@ func warned(p Plan, text string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, text) })
 }
 
-// Spec KLC §10: one or two replicas become three voters on the masters, or it is said what fewer cannot do.
+// kube-loadbalancer-controller §10: one or two replicas become three voters on the masters, or it is said what fewer cannot do.
 func TestReplicasBecomeThreeVotersOrAWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      migrate.Installation

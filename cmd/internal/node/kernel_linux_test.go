@@ -149,7 +149,7 @@ func TestAddressThatLeftWhileNoAgentRanDrainsAndGoes(t *testing.T) {
 	}
 }
 
-// Spec §13 row 5: each address has exactly one rule to it and one from it, in tables with one default each, however
+// kube-loadbalancer-controller §13 row 5: each address has exactly one rule to it and one from it, in tables with one default each, however
 // often the agent was restarted.
 func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestRulesAreThereOnceAfterTenRestarts(t *testing.T) {
 	}
 }
 
-// Spec §11 "node added", §13 row 9: the agent of a new node prepares every address that exists, although no Service
+// kube-loadbalancer-controller §11 "node added", §13 row 9: the agent of a new node prepares every address that exists, although no Service
 // has anything on it, and without a restart when another one comes.
 func TestNewNodePreparesEveryAddress(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ const overheardEvery = time.Minute
 type Listening func(services []*desired.Service) ([]desired.Port, error)
 
 // overheard tells of programs that listen at proxy ports: at tunnel addresses these come first, and a program that expects its clients
-// there waits for ever (spec balancing §13.6).
+// there waits for ever (balancing §13.6).
 type overheard struct {
 	listening Listening // nil: nobody looks
 	log       *slog.Logger

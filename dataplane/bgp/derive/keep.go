@@ -18,7 +18,7 @@ type Settled struct {
 }
 
 // Keep adds to the paths of a record in quarantine those that were announced before: a restored record knows less
-// than was agreed on, and nothing is withdrawn until a complete view has filled it again (DESIGN §4). What it says is
+// than was agreed on, and nothing is withdrawn until a complete view has filled it again (design §4). What it says is
 // to be withdrawn is not kept. An address that is another Service's by the restored record stays with those nodes that it
 // was announced by: those of the other one serve other pods.
 func Keep(v *fsm.View, paths bgp.Paths, before Settled) bgp.Paths {

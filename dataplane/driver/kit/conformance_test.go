@@ -175,7 +175,7 @@ func TestADriverThatAnswersRunningPasses(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.5 to 3.14, 5.6: each mistake is found, by the check that is about it.
+// lbcf §3.5 to §3.14, §5.6: each mistake is found, by the check that is about it.
 func TestEachMistakeIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		break_ func(*faulty)

@@ -26,35 +26,35 @@ import (
 
 // Driver does what the webhooks ask for. Calls about one object come one after the other, calls about different ones at the
 // same time. Every call but the validations is repeated until it succeeds, and perhaps once more: what is done already
-// must succeed again (§3.14). ctx ends when the caller has stopped waiting; what a call does then may be repeated soon.
+// must succeed again (lbcf §3.14). ctx ends when the caller has stopped waiting; what a call does then may be repeated soon.
 //
 // With Fail nothing has been done and nothing will be; who cannot be sure returns an error, which becomes the HTTP status
 // 500 and leaves open what happened. With DryRun nothing may be changed.
 type Driver interface {
-	// ValidateLoadBalancer judges what a user writes (§3.4). It is not repeated: users see the message.
+	// ValidateLoadBalancer judges what a user writes (lbcf §3.4). It is not repeated: users see the message.
 	ValidateLoadBalancer(ctx context.Context, r webhook.ValidateLoadBalancerRequest) (webhook.Verdict, error)
-	// CreateLoadBalancer makes the load balancer that r.LBSpec means, or finds it. LBInfo is its identity from now on (§3.5).
+	// CreateLoadBalancer makes the load balancer that r.LBSpec means, or finds it. LBInfo is its identity from now on (lbcf §3.5).
 	CreateLoadBalancer(ctx context.Context, r webhook.CreateLoadBalancerRequest) (webhook.CreateLoadBalancerResponse, error)
-	// EnsureLoadBalancer gives it its attributes (§3.6).
+	// EnsureLoadBalancer gives it its attributes (lbcf §3.6).
 	EnsureLoadBalancer(ctx context.Context, r webhook.LoadBalancerRequest) (webhook.Answer, error)
-	// DeleteLoadBalancer deletes it. One that does not exist is deleted (§3.7).
+	// DeleteLoadBalancer deletes it. One that does not exist is deleted (lbcf §3.7).
 	DeleteLoadBalancer(ctx context.Context, r webhook.LoadBalancerRequest) (webhook.Answer, error)
-	// ValidateBackend judges the parameters that a user writes (§3.8).
+	// ValidateBackend judges the parameters that a user writes (lbcf §3.8).
 	ValidateBackend(ctx context.Context, r webhook.ValidateBackendRequest) (webhook.Verdict, error)
-	// GenerateBackendAddr says by which address the load balancer knows a backend; equally each time (§3.9).
+	// GenerateBackendAddr says by which address the load balancer knows a backend; equally each time (lbcf §3.9).
 	GenerateBackendAddr(ctx context.Context, r webhook.GenerateBackendAddrRequest) (webhook.GenerateBackendAddrResponse, error)
-	// EnsureBackend puts a backend on the load balancer, or gives it other parameters (§3.10).
+	// EnsureBackend puts a backend on the load balancer, or gives it other parameters (lbcf §3.10).
 	EnsureBackend(ctx context.Context, r webhook.BackendRequest) (webhook.EnsureBackendResponse, error)
-	// DeregisterBackend takes a backend off. One that is not there, or whose load balancer is not, is off (§3.11).
+	// DeregisterBackend takes a backend off. One that is not there, or whose load balancer is not, is off (lbcf §3.11).
 	DeregisterBackend(ctx context.Context, r webhook.BackendRequest) (webhook.Answer, error)
 }
 
-// Judge is a Driver that says which pods stay although they are not ready (§3.12).
+// Judge is a Driver that says which pods stay although they are not ready (lbcf §3.12).
 type Judge interface {
 	JudgePodDeregister(ctx context.Context, r webhook.JudgePodDeregisterRequest) (webhook.JudgePodDeregisterResponse, error)
 }
 
-// Patient is a Driver that knows how it is (§3.13). Others are healthy as long as they answer.
+// Patient is a Driver that knows how it is (lbcf §3.13). Others are healthy as long as they answer.
 type Patient interface {
 	Healthy(ctx context.Context) bool
 }

@@ -14,7 +14,7 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// lbcf.md 3.1: what is no call, or no JSON, is answered with a status that says so, and the driver hears nothing of it.
+// lbcf §3.1: what is no call, or no JSON, is answered with a status that says so, and the driver hears nothing of it.
 func TestTheHandlerRefusesWhatIsNoCall(t *testing.T) {
 	h := kit.NewHandler(newMemory(), kit.HandlerOptions{Token: "s3cret"})
 	for name, c := range map[string]struct {
@@ -60,7 +60,7 @@ func (f *fenced) EnsureBackend(ctx context.Context, r webhook.BackendRequest) (w
 	return f.memory.EnsureBackend(ctx, r)
 }
 
-// lbcf.md 11 #15: a driver can see the fence of a call.
+// lbcf §11 #15: a driver can see the fence of a call.
 func TestADriverSeesTheFenceOfACall(t *testing.T) {
 	f := &fenced{memory: newMemory()}
 	h := kit.NewHandler(f, kit.HandlerOptions{})

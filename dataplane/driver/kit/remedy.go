@@ -21,7 +21,7 @@ func remedy(err error, otherwise string) string {
 		return "give the CA of the driver's certificate, which has to be one for the URL's host, and if the driver asks for one a certificate to show it (--driver-ca, --driver-cert, --driver-key)"
 	}
 	if late := (unfinished{}); errors.As(err, &late) {
-		return "answer Succ once it is done, or Fail if it will not be; Running says that it is being done (§3.3). What takes longer than this needs --within"
+		return "answer Succ once it is done, or Fail if it will not be; Running says that it is being done (lbcf §3.3). What takes longer than this needs --within"
 	}
 	var e *driver.Error
 	if !errors.As(err, &e) {
@@ -31,17 +31,17 @@ func remedy(err error, otherwise string) string {
 	case driver.CauseConnect, driver.CauseOpen:
 		return "start the driver, and look whether the URL, and a firewall between, are right"
 	case driver.CauseTimeout:
-		return "answer within the webhook's timeout: what takes longer is answered with status Running, and asked for again (§3.3)"
+		return "answer within the webhook's timeout: what takes longer is answered with status Running, and asked for again (lbcf §3.3)"
 	case driver.CauseBroken:
 		return "look into the driver's log: it ended the connection in the middle of a call"
 	case driver.CauseStatus:
 		return statusRemedy(e.Status)
 	case driver.CauseTooLong:
-		return "answer with less than a megabyte (§3.1)"
+		return "answer with less than a megabyte (lbcf §3.1)"
 	case driver.CauseBody:
-		return "answer one JSON object with the types of §3.3: texts as texts, maps of texts, whole numbers of seconds"
+		return "answer one JSON object with the types of lbcf §3.3: texts as texts, maps of texts, whole numbers of seconds"
 	case driver.CauseInvalid:
-		return "answer status Succ, Fail or Running, in these letters, with the fields of the webhook (§3.3)"
+		return "answer status Succ, Fail or Running, in these letters, with the fields of the webhook (lbcf §3.3)"
 	default:
 		return otherwise
 	}
@@ -52,13 +52,13 @@ func statusRemedy(status int) string {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return "show the driver who calls: its bearer token, or a certificate (--token-file, --driver-cert, --driver-key)"
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		return "serve POST at the URL's path with the webhook's name at its end, and look whether the URL is right (§3.1)"
+		return "serve POST at the URL's path with the webhook's name at its end, and look whether the URL is right (lbcf §3.1)"
 	case status == http.StatusBadRequest:
 		return "look into the driver's log for what it misses in the request; a driver that serves TLS wants a URL with https"
 	case status >= http.StatusInternalServerError:
-		return "look into the driver's log; what failed for certain is answered with HTTP 200 and status Fail, or succ false: a 500 leaves open what happened (§3.1)"
+		return "look into the driver's log; what failed for certain is answered with HTTP 200 and status Fail, or succ false: a 500 leaves open what happened (lbcf §3.1)"
 	default:
-		return "answer HTTP 200 whatever the outcome; status and succ say how it went (§3.1)"
+		return "answer HTTP 200 whatever the outcome; status and succ say how it went (lbcf §3.1)"
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver"
 )
 
-// metrics counts calls. LBCF's names have no prefix, and mean what they meant there (§8): what was never sent was no
+// metrics counts calls. LBCF's names have no prefix, and mean what they meant there (lbcf §8): what was never sent was no
 // call, and an answer that says nothing is neither error nor failure.
 type metrics struct {
 	calls, errors, fails *prometheus.CounterVec

@@ -77,7 +77,7 @@ type Options struct {
 // most is how many drivers a pool knows. Of more, those that were asked for longest ago are forgotten.
 const most = 256
 
-// redirects is how many are followed of one call, as Go's own client does, which LBCF used (§3.1).
+// redirects is how many are followed of one call, as Go's own client does, which LBCF used (lbcf §3.1).
 const redirects = 10
 
 // Pool is the clients of drivers. Its methods may be called from any goroutine.

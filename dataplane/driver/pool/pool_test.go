@@ -131,7 +131,7 @@ func TestAClientStaysAsLongAsItsSettings(t *testing.T) {
 	}
 }
 
-// A driver is a tenant's: it sends members to other paths of its own, and nowhere else (§3.1).
+// A driver is a tenant's: it sends members to other paths of its own, and nowhere else (lbcf §3.1).
 func TestRedirectsStayWhereTheDriverIs(t *testing.T) {
 	elsewhere := 0
 	there := serve(t, func(http.ResponseWriter, *http.Request) { elsewhere++ })
@@ -250,7 +250,7 @@ func TestADriverIsKnownByTheCAOfItsSecret(t *testing.T) {
 	}
 }
 
-// §8: what LBCF's metrics count, and what they do not.
+// lbcf §8: what LBCF's metrics count, and what they do not.
 func TestCallsAreCountedAsLBCFCountedThem(t *testing.T) {
 	body, status := "", 200
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) })

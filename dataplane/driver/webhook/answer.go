@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Status is how an operation stands (§3.3). Upper and lower case matter.
+// Status is how an operation stands (lbcf §3.3). Upper and lower case matter.
 type Status string
 
 // How an operation stands.
@@ -20,10 +20,10 @@ const (
 	Running Status = "Running" // the driver is at it: ask again
 )
 
-// Valid tells whether s is one of the three; everything else says nothing of the operation (§3.1).
+// Valid tells whether s is one of the three; everything else says nothing of the operation (lbcf §3.1).
 func (s Status) Valid() bool { return s == Succ || s == Fail || s == Running }
 
-// Answer is what calls answer that are sent again until they succeed (§3.3).
+// Answer is what calls answer that are sent again until they succeed (lbcf §3.3).
 type Answer struct {
 	Status Status `json:"status"`
 	// Msg is for people: it goes into Events and conditions.
@@ -41,7 +41,7 @@ func (a Answer) RetryAfter() time.Duration {
 }
 
 // Seconds is a number of seconds. A string with a number in it is read, too, since LBCF's documentation says that it is
-// one (§3.1).
+// one (lbcf §3.1).
 type Seconds int32
 
 // UnmarshalJSON implements json.Unmarshaler. Errors: it is no whole number of 32 bits.
@@ -63,40 +63,40 @@ func (s *Seconds) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// CreateLoadBalancerResponse has the identity of the load balancer (§3.5).
+// CreateLoadBalancerResponse has the identity of the load balancer (lbcf §3.5).
 type CreateLoadBalancerResponse struct {
 	Answer
 	// LBInfo is heeded with Succ only; without it the identity is the request's LBSpec.
 	LBInfo Map `json:"lbInfo,omitempty"`
 }
 
-// GenerateBackendAddrResponse has the address of a backend (§3.9).
+// GenerateBackendAddrResponse has the address of a backend (lbcf §3.9).
 type GenerateBackendAddrResponse struct {
 	Answer
 	BackendAddr string `json:"backendAddr,omitempty"` // with Succ
 }
 
-// EnsureBackendResponse has what later calls about the backend shall carry (§3.10).
+// EnsureBackendResponse has what later calls about the backend shall carry (lbcf §3.10).
 type EnsureBackendResponse struct {
 	Answer
 	// InjectedInfo is heeded with Succ only. Without it what was answered before is kept.
 	InjectedInfo Map `json:"injectedInfo,omitempty"`
 }
 
-// Verdict is what validations answer (§3.3).
+// Verdict is what validations answer (lbcf §3.3).
 type Verdict struct {
 	Succ bool   `json:"succ"`
 	Msg  string `json:"msg"`
 }
 
-// JudgePodDeregisterResponse has the pods to keep (§3.12).
+// JudgePodDeregisterResponse has the pods to keep (lbcf §3.12).
 type JudgePodDeregisterResponse struct {
 	Verdict
 	// DoNotDeregister are Pods of the request; of each only metadata.uid counts.
 	DoNotDeregister []json.RawMessage `json:"doNotDeregister"`
 }
 
-// HealthzResponse tells how the driver is (§3.13).
+// HealthzResponse tells how the driver is (lbcf §3.13).
 type HealthzResponse struct {
 	Healthy bool `json:"healthy"`
 }

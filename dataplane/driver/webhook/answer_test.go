@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 )
 
-// lbcf.md 3.1, 12 #1: keys in any case, unknown fields, missing ones, null, and a number in a string are read.
+// lbcf §3.1, §12 #1: keys in any case, unknown fields, missing ones, null, and a number in a string are read.
 func TestAnswersAreReadLeniently(t *testing.T) {
 	for body, want := range map[string]webhook.Answer{
 		`{"status":"Running","msg":"allocating address","minRetryDelayInSeconds":15}`: {Status: "Running", Msg: "allocating address", MinRetryDelay: 15},
@@ -33,7 +33,7 @@ func TestAnswersAreReadLeniently(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.1: a value of the wrong type for a known field makes the whole answer worthless.
+// lbcf §3.1: a value of the wrong type for a known field makes the whole answer worthless.
 func TestAnswersWithWrongTypesAreRefused(t *testing.T) {
 	for _, body := range []string{
 		`{"minRetryDelayInSeconds":5.0}`, `{"minRetryDelayInSeconds":2147483648}`, `{"minRetryDelayInSeconds":"2147483648"}`,
@@ -60,7 +60,7 @@ func TestAnswersWithWrongTypesAreRefused(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.1: upper and lower case matter in the values of status.
+// lbcf §3.1: upper and lower case matter in the values of status.
 func TestStatusKnowsThreeValues(t *testing.T) {
 	for _, s := range []webhook.Status{"Succ", "Fail", "Running"} {
 		if !s.Valid() {
@@ -74,7 +74,7 @@ func TestStatusKnowsThreeValues(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.3: the delay counts after Fail and Running; zero, less or none is no word at all (DESIGN §11).
+// lbcf §3.3: the delay counts after Fail and Running; zero, less or none is no word at all (design §11).
 func TestRetryAfterIsTheDriversWordOnly(t *testing.T) {
 	for want, a := range map[time.Duration]webhook.Answer{
 		15 * time.Second: {Status: webhook.Running, MinRetryDelay: 15},
@@ -91,7 +91,7 @@ func TestRetryAfterIsTheDriversWordOnly(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.1: the name is joined to the path, without a slash at the end; a query stays.
+// lbcf §3.1: the name is joined to the path, without a slash at the end; a query stays.
 func TestAddressesOfCallsAreJoined(t *testing.T) {
 	for base, want := range map[string]string{
 		"http://h:80":                    "http://h:80/createLoadBalancer",
@@ -117,7 +117,7 @@ func TestAddressesOfCallsAreJoined(t *testing.T) {
 	}
 }
 
-// lbcf.md 2.1 [FIX]: an address is http or https and has a host; what is said of a wrong one keeps its password, and
+// lbcf §2.1 [FIX]: an address is http or https and has a host; what is said of a wrong one keeps its password, and
 // none has one.
 func TestAddressesWithoutHostOrWithOtherSchemesAreRefused(t *testing.T) {
 	for _, raw := range []string{"", "h:80", "/p", "ftp://u:secret@h/", "http://", "http://:80", "http:///p", "https://u:secret@h:port/", "http://u:secret@h/%zz", "unix:///run/x",
@@ -129,7 +129,7 @@ func TestAddressesWithoutHostOrWithOtherSchemesAreRefused(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.2: nine calls are configurable; judgePodDeregister is known, and not filled in.
+// lbcf §3.2: nine calls are configurable; judgePodDeregister is known, and not filled in.
 func TestNamesAreTheCatalogue(t *testing.T) {
 	want := strings.Fields("healthz validateLoadBalancer createLoadBalancer ensureLoadBalancer deleteLoadBalancer validateBackend generateBackendAddr ensureBackend deregisterBackend")
 	var got []string
@@ -144,7 +144,7 @@ func TestNamesAreTheCatalogue(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.3, 11 #8: all calls of a Bind name their entry.
+// lbcf §3.3, §11 #8: all calls of a Bind name their entry.
 func TestRecordIDs(t *testing.T) {
 	if got := webhook.RecordID(webhook.EnsureBackend, "u"); got != "ensureBackend(u)" {
 		t.Error(got)
@@ -154,7 +154,7 @@ func TestRecordIDs(t *testing.T) {
 	}
 }
 
-// lbcf.md 2.3, 3.9: the effective port is port where it is there, else portNumber.
+// lbcf §2.3, §3.9: the effective port is port where it is there, else portNumber.
 func TestPortsAreReadByEitherName(t *testing.T) {
 	for want, p := range map[int32]webhook.Port{80: {Port: 80, PortNumber: 81}, 81: {PortNumber: 81}, 0: {}, 443: webhook.PortOf(443, "")} {
 		if got := p.Number(); got != want {
@@ -163,7 +163,7 @@ func TestPortsAreReadByEitherName(t *testing.T) {
 	}
 }
 
-// lbcf.md 3.12: only metadata.uid of a pod counts.
+// lbcf §3.12: only metadata.uid of a pod counts.
 func TestUIDIsReadFromObjects(t *testing.T) {
 	if uid, err := webhook.UID(json.RawMessage(`{"metadata":{"uid":"a","labels":5},"spec":[]}`)); uid != "a" || err != nil {
 		t.Error(uid, err)

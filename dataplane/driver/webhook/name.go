@@ -19,7 +19,7 @@ import (
 // Name is what a call is called: the last segment of its address.
 type Name string
 
-// The calls (§3.2).
+// The calls (lbcf §3.2).
 const (
 	Healthz              Name = "healthz"
 	ValidateLoadBalancer Name = "validateLoadBalancer"
@@ -42,13 +42,13 @@ func Configurable() []Name {
 }
 
 // Names lists all calls: those of Configurable, and JudgePodDeregister. LBCF refuses drivers that list that one, so that
-// it is read where somebody wrote it and never filled in (§3.2).
+// it is read where somebody wrote it and never filled in (lbcf §3.2).
 func Names() []Name { return append(Configurable(), JudgePodDeregister) }
 
 // Known tells whether there is such a call.
 func (n Name) Known() bool { return slices.Contains(Names(), n) }
 
-// Of call budgets, connecting included (§3.1).
+// Of call budgets, connecting included (lbcf §3.1).
 const (
 	DefaultTimeout = 10 * time.Second
 	MaxTimeout     = time.Minute
@@ -58,7 +58,7 @@ const (
 // the highest one that it has seen can refuse calls that come late. LBCF did not send it; drivers may ignore it.
 const AttemptHeader = "Fairlead-Attempt"
 
-// ParseURL reads a driver's address. Errors: it is not http or https, or names no host (§2.1); there is a user or a password
+// ParseURL reads a driver's address. Errors: it is not http or https, or names no host (lbcf §2.1); there is a user or a password
 // in it, which no error repeats.
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
@@ -100,7 +100,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// At is the address of a call to the driver at base: the name is joined to the path, a query stays (§3.1).
+// At is the address of a call to the driver at base: the name is joined to the path, a query stays (lbcf §3.1).
 func (n Name) At(base *url.URL) *url.URL {
 	u := base.JoinPath(string(n))
 	u.RawQuery = u.Query().Encode()
@@ -108,7 +108,7 @@ func (n Name) At(base *url.URL) *url.URL {
 	return u
 }
 
-// RecordID names an operation on an object for a driver, equally at all attempts (§3.3).
+// RecordID names an operation on an object for a driver, equally at all attempts (lbcf §3.3).
 func RecordID(n Name, uid string) string { return string(n) + "(" + uid + ")" }
 
 // BindRecordID is the RecordID of calls about the load balancer of one entry of a Bind. LBCF let all entries share one

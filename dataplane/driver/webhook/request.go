@@ -26,7 +26,7 @@ const (
 	Static  BackendType = "Static"
 )
 
-// Attempt is what requests have in common that may be sent again until they succeed (§3.3). The fields of requests are
+// Attempt is what requests have in common that may be sent again until they succeed (lbcf §3.3). The fields of requests are
 // always on the wire, but for those that say omitempty.
 type Attempt struct {
 	// RecordID is equal at all attempts of one operation on one object, RetryID different at each.
@@ -36,7 +36,7 @@ type Attempt struct {
 	DryRun bool `json:"dryRun"`
 }
 
-// ValidateLoadBalancerRequest asks whether a load balancer may be as its user writes it (§3.4).
+// ValidateLoadBalancerRequest asks whether a load balancer may be as its user writes it (lbcf §3.4).
 type ValidateLoadBalancerRequest struct {
 	DryRun        bool      `json:"dryRun"`
 	Operation     Operation `json:"operation"`
@@ -45,14 +45,14 @@ type ValidateLoadBalancerRequest struct {
 	OldAttributes Map       `json:"oldAttributes,omitempty"` // of updates
 }
 
-// CreateLoadBalancerRequest asks for a load balancer, or to find the one that LBSpec means (§3.5).
+// CreateLoadBalancerRequest asks for a load balancer, or to find the one that LBSpec means (lbcf §3.5).
 type CreateLoadBalancerRequest struct {
 	Attempt
 	LBSpec     Map `json:"lbSpec"`
 	Attributes Map `json:"attributes"`
 }
 
-// LoadBalancerRequest asks to give a load balancer its attributes (§3.6), or to delete it (§3.7).
+// LoadBalancerRequest asks to give a load balancer its attributes (lbcf §3.6), or to delete it (§3.7).
 type LoadBalancerRequest struct {
 	Attempt
 	LBInfo     Map `json:"lbInfo"`
@@ -62,7 +62,7 @@ type LoadBalancerRequest struct {
 	LBSpec Map `json:"lbSpec,omitempty"`
 }
 
-// ValidateBackendRequest asks whether backends may join a load balancer with these parameters (§3.8).
+// ValidateBackendRequest asks whether backends may join a load balancer with these parameters (lbcf §3.8).
 type ValidateBackendRequest struct {
 	DryRun      bool        `json:"dryRun"`
 	BackendType BackendType `json:"backendType"`
@@ -83,7 +83,7 @@ func (r ValidateBackendRequest) MarshalJSON() ([]byte, error) {
 	}{once(r), r.OldParameters})
 }
 
-// GenerateBackendAddrRequest asks by which address the load balancer knows a backend (§3.9). One of the backends is nil.
+// GenerateBackendAddrRequest asks by which address the load balancer knows a backend (lbcf §3.9). One of the backends is nil.
 type GenerateBackendAddrRequest struct {
 	Attempt
 	LBInfo         Map             `json:"lbInfo"`
@@ -115,7 +115,7 @@ type NodeAddress struct {
 	Address string `json:"address"`
 }
 
-// Port is a port of a backend. Both numbers are sent, since old drivers read PortNumber (§3.9).
+// Port is a port of a backend. Both numbers are sent, since old drivers read PortNumber (lbcf §3.9).
 type Port struct {
 	PortNumber int32  `json:"portNumber"`
 	Port       int32  `json:"port"`
@@ -135,7 +135,7 @@ func (p Port) Number() int32 {
 	return p.PortNumber
 }
 
-// BackendRequest asks to register a backend (§3.10), or to deregister it (§3.11).
+// BackendRequest asks to register a backend (lbcf §3.10), or to deregister it (§3.11).
 type BackendRequest struct {
 	Attempt
 	LBInfo      Map    `json:"lbInfo"`
@@ -145,7 +145,7 @@ type BackendRequest struct {
 	InjectedInfo Map `json:"injectedInfo"`
 }
 
-// JudgePodDeregisterRequest asks which pods shall stay although they are not ready (§3.12).
+// JudgePodDeregisterRequest asks which pods shall stay although they are not ready (lbcf §3.12).
 type JudgePodDeregisterRequest struct {
 	DryRun bool `json:"dryRun"`
 	// NotReadyPods are whole Pods as Kubernetes writes them.

@@ -82,7 +82,7 @@ func requests() map[string]any {
 			LBInfo:  info, BackendAddr: "10.244.1.17:8080", Parameters: weight, InjectedInfo: webhook.Map{"memberID": "m-4711"},
 		},
 		"3.12-judgePodDeregister": webhook.JudgePodDeregisterRequest{NotReadyPods: []json.RawMessage{json.RawMessage(notReady)}},
-		// Fields are null where nothing is known (lbcf.md 3.3).
+		// Fields are null where nothing is known (lbcf §3.3).
 		"3.3-validateLoadBalancer-nulls": webhook.ValidateLoadBalancerRequest{Operation: webhook.Create},
 		"3.3-createLoadBalancer-nulls":   webhook.CreateLoadBalancerRequest{},
 		"3.3-loadBalancer-nulls":         webhook.LoadBalancerRequest{},
@@ -92,7 +92,7 @@ func requests() map[string]any {
 	}
 }
 
-// lbcf.md 3.4 to 3.12: requests have the bytes of the specification's examples, whose files are copied from it. LBCF's
+// lbcf §3.4 to §3.12: requests have the bytes of the specification's examples, whose files are copied from it. LBCF's
 // keys are in alphabetical order, which is no promise (3.1); ours are as in the examples, but for keys of maps.
 func TestRequestsHaveTheBytesOfTheSpecification(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
@@ -214,7 +214,7 @@ func TestPropertyMessagesComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
-// lbcf.md 3.8 [KEEP+], 12 #2: a driver reads OldParameters by either name, and both are sent.
+// lbcf §3.8 [KEEP+], §12 #2: a driver reads OldParameters by either name, and both are sent.
 func TestOldParametersHaveTwoNames(t *testing.T) {
 	for _, body := range []string{`{"OldParameters":{"a":"b"}}`, `{"oldParameters":{"a":"b"}}`, `{"OldParameters":{"a":"b"},"oldParameters":{"a":"b"}}`} {
 		var r webhook.ValidateBackendRequest

@@ -36,7 +36,7 @@ type Sizes struct {
 	Records  int // sockets that got to a backend
 }
 
-// DefaultSizes are those of spec balancing §23, with room for four backends a place.
+// DefaultSizes are those of balancing §23, with room for four backends a place.
 var DefaultSizes = Sizes{sock.Capacity{Places: 65536, Slots: 262144, Nodes: 65536}, 65536, 65536, 262144}
 
 // Options of the programs.

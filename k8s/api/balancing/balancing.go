@@ -23,14 +23,14 @@ const Group = "balancing.elf.io"
 
 // Annotations of policies.
 const (
-	// AnnotationServiceID is the policy's id, which joins its entries and its events (section 2.3).
+	// AnnotationServiceID is the policy's id, which joins its entries and its events (balancing §2.3).
 	AnnotationServiceID = Group + "/serviceId"
-	// AnnotationSkipFromBackend "true" spares connections that the policy's own backend pods make (section 6).
+	// AnnotationSkipFromBackend "true" spares connections that the policy's own backend pods make (balancing §6).
 	AnnotationSkipFromBackend = Group + "/skipRedirectFromBackend"
-	// AnnotationOnNoBackend "fallthrough" has connections without a backend go on as if there were no policy (section 7).
+	// AnnotationOnNoBackend "fallthrough" has connections without a backend go on as if there were no policy (balancing §7).
 	AnnotationOnNoBackend = Group + "/onNoBackend"
 	// AnnotationTargetPort, with the name of a backend port after it, is the port of a pod behind a proxy port, as a number or as
-	// the name of a port of its containers (section 13).
+	// the name of a port of its containers (balancing §13).
 	AnnotationTargetPort = Group + "/nodeProxyTargetPort."
 )
 

@@ -57,7 +57,7 @@ func TestAnAPIServerStoresWhatThePredecessorTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []struct { // section 2.2
+	for _, want := range []struct { // balancing §2.2
 		value any
 		path  string
 	}{{true, "spec.enabled"}, {true, "spec.config.enableOutCluster"}, {"podEndpoint", "spec.backend.serviceEndpoint.redirectMode"}} {
@@ -65,7 +65,7 @@ func TestAnAPIServerStoresWhatThePredecessorTakes(t *testing.T) {
 			t.Errorf("%s is %v", want.path, got)
 		}
 	}
-	t.Run("strictly", func(t *testing.T) { // section 2.1: no field is unknown
+	t.Run("strictly", func(t *testing.T) { // balancing §2.1: no field is unknown
 		for _, d := range strings.Split(string(text), "\n---\n") {
 			o := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal([]byte(d), &o.Object); err != nil {

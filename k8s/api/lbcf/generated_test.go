@@ -88,7 +88,7 @@ type crd struct {
 	}
 }
 
-// §2: what each kind is called, and that its schema lets everything through that LBCF stored.
+// lbcf §2: what each kind is called, and that its schema lets everything through that LBCF stored.
 func TestCRDsAreThoseOfLBCF(t *testing.T) {
 	for _, c := range []struct {
 		kind, plural, short, version string
@@ -185,7 +185,7 @@ func has(t *testing.T, path string, s schema, of reflect.Type) {
 	}
 }
 
-// §2: LBCF's clients send null, 0 or "" for what is unset, and the watch brings it back.
+// lbcf §2: LBCF's clients send null, 0 or "" for what is unset, and the watch brings it back.
 func TestObjectsOfLBCFDecodeWithTheirNulls(t *testing.T) {
 	for text, into := range map[string]runtime.Object{
 		`{"spec":{"driverType":"Webhook","url":"http://d","webhooks":[{"name":"healthz","timeout":"0s"},{"name":"ensureBackend","timeout":null}]},"status":{"conditions":null}}`:                                                                            &v1beta1.LoadBalancerDriver{},
@@ -200,7 +200,7 @@ func TestObjectsOfLBCFDecodeWithTheirNulls(t *testing.T) {
 	}
 }
 
-// §2: LBCF's own objects have these fields whether they are set or not; its drivers and clients may look for them.
+// lbcf §2: LBCF's own objects have these fields whether they are set or not; its drivers and clients may look for them.
 func TestUnsetFieldsAreSentAsLBCFSendsThem(t *testing.T) {
 	for want, o := range map[string]any{
 		`"spec":{"lbDriver":"","lbSpec":null,"attributes":null,"scope":null},"status":{"lbInfo":null,"conditions":null}`:                                                v1beta1.LoadBalancer{},

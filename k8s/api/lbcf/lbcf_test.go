@@ -18,7 +18,7 @@ import (
 	"fairlead.io/fairlead/k8s/api/lbcf/v1beta1"
 )
 
-// §1.4
+// lbcf §1.4
 func TestDriversOfThePrefixLiveInKubeSystem(t *testing.T) {
 	for _, c := range []struct{ driver, namespace, want string }{
 		{"lbcf-clb", "shop", "kube-system"},
@@ -33,7 +33,7 @@ func TestDriversOfThePrefixLiveInKubeSystem(t *testing.T) {
 	}
 }
 
-// §1.4
+// lbcf §1.4
 func TestLoadBalancersOfThePrefixAreLookedForAtHomeFirst(t *testing.T) {
 	for _, c := range []struct {
 		lb, namespace string
@@ -49,7 +49,7 @@ func TestLoadBalancersOfThePrefixAreLookedForAtHomeFirst(t *testing.T) {
 	}
 }
 
-// §1.4
+// lbcf §1.4
 func TestAScopeCountsAlone(t *testing.T) {
 	for _, c := range []struct {
 		scope     []string
@@ -71,7 +71,7 @@ func TestAScopeCountsAlone(t *testing.T) {
 	}
 }
 
-// §2.1, §2.2
+// lbcf §2.1, §2.2
 func TestLabelsOfUsers(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "True": true, "TRUE": true, "yes": false, "": false} {
 		if lbcf.IsDraining(map[string]string{lbcf.LabelDraining: value}) != want {
@@ -83,7 +83,7 @@ func TestLabelsOfUsers(t *testing.T) {
 	}
 }
 
-// §2.3, §13: a group that was never submitted again means what it meant.
+// lbcf §2.3, §13: a group that was never submitted again means what it meant.
 func TestOldFieldsOfStoredGroupsCount(t *testing.T) {
 	eighty, name := int32(80), "old"
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func TestOldFieldsOfStoredGroupsCount(t *testing.T) {
 	}
 }
 
-// §2.3, §4.3, §3.1: what holds where nothing was said.
+// lbcf §2.3, §4.3, §3.1: what holds where nothing was said.
 func TestDefaults(t *testing.T) {
 	word := func(s string) *string { return &s }
 	for stored, want := range map[*string]string{nil: "IfNotReady", word("IfNotRunning"): "IfNotRunning", word("Webhook"): "Webhook", word("Never"): "IfNotReady"} {
@@ -146,7 +146,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	if got := lbcf.RecordPolicy(&v1.EnsurePolicy{Policy: "sometimes"}); got.Policy != "IfNotSucc" {
-		t.Errorf("records of a Bind have the policy %s", got.Policy) // §2.4
+		t.Errorf("records of a Bind have the policy %s", got.Policy) // lbcf §2.4
 	}
 	d := &v1beta1.LoadBalancerDriver{Spec: v1beta1.LoadBalancerDriverSpec{Webhooks: []v1beta1.WebhookConfig{
 		{Name: lbcf.EnsureBackend, Timeout: half}, {Name: lbcf.EnsureBackend}, {Name: lbcf.CreateLoadBalancer}}}}
@@ -157,7 +157,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// §2.4
+// lbcf §2.4
 func TestLabelsOfRecordsDifferByOwner(t *testing.T) {
 	r := &v1beta1.BackendRecordSpec{LBName: "edge", LBDriver: "clb", PodBackend: &v1beta1.PodBackendRecord{Name: "web-0"}}
 	want := "lbcf.tkestack.io/backend-group=g,lbcf.tkestack.io/backend-pod=web-0,lbcf.tkestack.io/lb-driver=clb,lbcf.tkestack.io/lb-name=edge"
@@ -175,7 +175,7 @@ func TestLabelsOfRecordsDifferByOwner(t *testing.T) {
 	}
 }
 
-// §2.4: LBCF could make no record of what has a long name.
+// lbcf §2.4: LBCF could make no record of what has a long name.
 func TestLabelsAreLegalWhateverTheNames(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z0-9.-]{0,70}`), rapid.Just(strings.Repeat("a", 64)), rapid.String())
 	testkit.Check(t, func(t *rapid.T) {
@@ -190,7 +190,7 @@ func TestLabelsAreLegalWhateverTheNames(t *testing.T) {
 	})
 }
 
-// §2.4
+// lbcf §2.4
 func TestOwnersOfRecords(t *testing.T) {
 	g, b := &v1beta1.BackendGroup{}, &v1.Bind{}
 	g.Name, g.UID, b.Name, b.UID = "web", "1", "shop", "2"

@@ -18,7 +18,7 @@ import (
 	"fairlead.io/fairlead/e2e/kubetest"
 )
 
-// §2, §13: a real API server takes what LBCF's clients send, nulls, zeros and all, and keeps fields that nobody knows.
+// lbcf §2, §13: a real API server takes what LBCF's clients send, nulls, zeros and all, and keeps fields that nobody knows.
 func TestAnAPIServerStoresWhatLBCFSends(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	client, err := dynamic.NewForConfig(c.Config())

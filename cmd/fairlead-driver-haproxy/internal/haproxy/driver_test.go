@@ -46,7 +46,7 @@ func TestTheModelPassesTheConformanceTest(t *testing.T) {
 	}
 }
 
-// §3.4, §3.5: only a backend that HAProxy has can be a load balancer, and it has no attributes.
+// lbcf §3.4, §3.5: only a backend that HAProxy has can be a load balancer, and it has no attributes.
 func TestLoadBalancersAreBackendsThatHAProxyHas(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, newModel())
@@ -79,7 +79,7 @@ func TestLoadBalancersAreBackendsThatHAProxyHas(t *testing.T) {
 	}
 }
 
-// §3.7: what is on a backend is deregistered, and never goes because a LoadBalancer object does.
+// lbcf §3.7: what is on a backend is deregistered, and never goes because a LoadBalancer object does.
 func TestDeletingALoadBalancerDeletesNothing(t *testing.T) {
 	t.Parallel()
 	m := newModel()
@@ -103,7 +103,7 @@ func drawn(backend, address string) key {
 	return key{backend, a}
 }
 
-// §3.11: where there is no backend, nothing is registered.
+// lbcf §3.11: where there is no backend, nothing is registered.
 func TestDeregisteringFromABackendThatIsGoneSucceeds(t *testing.T) {
 	t.Parallel()
 	m := newModel()
@@ -246,7 +246,7 @@ func TestHealthIsWhetherHAProxyCanBeChanged(t *testing.T) {
 	}
 }
 
-// §3.9: pods have their own address, services the node port on the node.
+// lbcf §3.9: pods have their own address, services the node port on the node.
 func TestAddressesOfPodsAndServices(t *testing.T) {
 	t.Parallel()
 	service := json.RawMessage(`{"spec":{"ports":[{"port":80,"protocol":"UDP","nodePort":30053},{"port":80,"protocol":"TCP","nodePort":30080},{"port":81}]}}`)

@@ -11,7 +11,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 )
 
-// §3.3: whatever befalls each of the exchanges with HAProxy that a call needs, Fail means that nothing was done, and Succ that it
+// lbcf §3.3: whatever befalls each of the exchanges with HAProxy that a call needs, Fail means that nothing was done, and Succ that it
 // is so. Asked again, it is done.
 func TestEveryMishapIsToldTruly(t *testing.T) {
 	t.Parallel()

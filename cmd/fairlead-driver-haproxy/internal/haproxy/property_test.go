@@ -22,7 +22,7 @@ import (
 
 // Whatever is asked in whatever order, while HAProxy restarts, answers get lost, the driver is killed and others change what is
 // theirs and ours: servers of others are as the others left them, Fail changed nothing, Succ is so, and after everything was asked
-// once more ours are exactly those that were asked for (§3.10, §3.11, §3.14).
+// once more ours are exactly those that were asked for (lbcf §3.10, §3.11, §3.14).
 func TestPropertyOursAreAsAskedAndOthersAsTheyWere(t *testing.T) {
 	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {

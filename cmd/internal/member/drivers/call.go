@@ -90,7 +90,7 @@ func (d *one) Call(ctx context.Context, a fsm.Action, r leader.Request) leader.A
 	return notSent("no call of drivers does " + a.String())
 }
 
-// answer is what the end of a call says of the outside (§4.2).
+// answer is what the end of a call says of the outside (lbcf §4.2).
 func answer(a webhook.Answer, err error) leader.Answer {
 	out := leader.Answer{
 		Result: driver.ResultOf(a.Status, err), Message: a.Msg, RetryAfter: driver.RetryAfter(a, err),
@@ -115,21 +115,21 @@ func attempt(n webhook.Name, uid string) webhook.Attempt {
 	return webhook.Attempt{RecordID: webhook.RecordID(n, uid)}
 }
 
-// creation is the request of §3.5.
+// creation is the request of lbcf §3.5.
 func creation(l *fsm.LoadBalancer) webhook.CreateLoadBalancerRequest {
 	return webhook.CreateLoadBalancerRequest{
 		Attempt: attempt(webhook.CreateLoadBalancer, l.UID), LBSpec: mapOf(l.Spec), Attributes: mapOf(l.Attributes),
 	}
 }
 
-// ensuring is the request of §3.6.
+// ensuring is the request of lbcf §3.6.
 func ensuring(l *fsm.LoadBalancer) webhook.LoadBalancerRequest {
 	return webhook.LoadBalancerRequest{
 		Attempt: attempt(webhook.EnsureLoadBalancer, l.UID), LBInfo: mapOf(l.Info), Attributes: mapOf(l.Attributes),
 	}
 }
 
-// deletion is the request of §3.7. An entry of a Bind is deleted with what its driver confirmed last.
+// deletion is the request of lbcf §3.7. An entry of a Bind is deleted with what its driver confirmed last.
 func deletion(l *fsm.LoadBalancer) webhook.LoadBalancerRequest {
 	r := webhook.LoadBalancerRequest{
 		Attempt: attempt(webhook.DeleteLoadBalancer, l.UID), LBInfo: mapOf(l.Info), Attributes: mapOf(l.Attributes),
@@ -143,7 +143,7 @@ func deletion(l *fsm.LoadBalancer) webhook.LoadBalancerRequest {
 	return r
 }
 
-// backend is the request of §3.10 and §3.11.
+// backend is the request of lbcf §3.10 and §3.11.
 func backend(n webhook.Name, l *fsm.LoadBalancer, b *fsm.Binding) webhook.BackendRequest {
 	return webhook.BackendRequest{
 		Attempt: attempt(n, b.UID), LBInfo: mapOf(l.Info), BackendAddr: b.Address, Parameters: mapOf(b.Parameters),
@@ -151,7 +151,7 @@ func backend(n webhook.Name, l *fsm.LoadBalancer, b *fsm.Binding) webhook.Backen
 	}
 }
 
-// addressing is the request of §3.9. Its error says which object is missing.
+// addressing is the request of lbcf §3.9. Its error says which object is missing.
 func (d *one) addressing(l *fsm.LoadBalancer, b *fsm.Binding) (webhook.GenerateBackendAddrRequest, error) {
 	out := webhook.GenerateBackendAddrRequest{
 		Attempt: attempt(webhook.GenerateBackendAddr, b.UID),
@@ -178,7 +178,7 @@ func (d *one) pod(namespace string, at fsm.Backend, port webhook.Port) (*webhook
 	if !ok {
 		return nil, fmt.Errorf("pod %s/%s does not exist any more, or is another one of that name", namespace, at.Name)
 	}
-	if why := d.objects.Unavailable(namespace, at.Name); why != "" { // it was available when it was planned for (§5.1, §5.2, INV-12)
+	if why := d.objects.Unavailable(namespace, at.Name); why != "" { // it was available when it was planned for (lbcf §5.1, §5.2, INV-12)
 		return nil, fmt.Errorf("pod %s/%s %s", namespace, at.Name, why)
 	}
 	return &webhook.PodBackend{Pod: pod, Port: port}, nil

@@ -198,7 +198,7 @@ func TestCreateLoadBalancerIsSentAsSection3_5Says(t *testing.T) {
 	l.UID = "0f7b6c1e-55a2-4b0f-8f2c-3f0b2b6a9d01-edge-a"
 	r.call(t, fsm.ActionCreateBalancer, l, nil)
 	if !strings.Contains(r.body, `"recordID":"createLoadBalancer(0f7b6c1e-55a2-4b0f-8f2c-3f0b2b6a9d01-edge-a)"`) {
-		t.Errorf("§3.3, of a Bind's entry: %s", r.body)
+		t.Errorf("lbcf §3.3, of a Bind's entry: %s", r.body)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestGenerateBackendAddrIsSentAsSection3_9Says(t *testing.T) {
 	}
 }
 
-// What a call is about may be gone. Then nothing is sent, and somebody can read why (§4.2).
+// What a call is about may be gone. Then nothing is sent, and somebody can read why (lbcf §4.2).
 func TestGenerateBackendAddrIsNotSentWithoutItsObjects(t *testing.T) {
 	r := newRig(t, nil)
 	r.objects["pod shop/web-0/another"] = podJSON
@@ -289,7 +289,7 @@ func TestGenerateBackendAddrSaysThatNoAPIServerIsRead(t *testing.T) {
 	}
 }
 
-// §5.2, INV-12: a pod that is not available any more is not asked about; it is tried again (§4.2).
+// lbcf §5.2, INV-12: a pod that is not available any more is not asked about; it is tried again (§4.2).
 func TestGenerateBackendAddrIsNotSentForAPodThatIsNotAvailable(t *testing.T) {
 	r := newRig(t, nil)
 	r.objects["pod shop/web-0/"+podUID], r.objects["unavailable shop/web-0"] = podJSON, "is not ready"
@@ -310,7 +310,7 @@ func TestEnsureBackendIsSentAsSection3_10Says(t *testing.T) {
 	r.sent(t, "/v1/ensureBackend", `{"recordID":"ensureBackend(9c1d7c55-1f0e-4f6c-8d0a-71f0f2a3b4c5)","retryID":"x","dryRun":false,"lbInfo":{"vip":"198.51.100.20","port":"443"},"backendAddr":"10.244.1.17:8080","parameters":{"weight":"80"},"injectedInfo":null}`)
 }
 
-// §3.11: with what the record has, and nothing of Kubernetes; an injectedInfo in the answer is not heeded.
+// lbcf §3.11: with what the record has, and nothing of Kubernetes; an injectedInfo in the answer is not heeded.
 func TestDeregisterBackendIsSentAsSection3_11Says(t *testing.T) {
 	r := newRig(t, nil)
 	b := podBinding()
@@ -322,7 +322,7 @@ func TestDeregisterBackendIsSentAsSection3_11Says(t *testing.T) {
 	r.sent(t, "/v1/deregisterBackend", `{"recordID":"deregisterBackend(9c1d7c55-1f0e-4f6c-8d0a-71f0f2a3b4c5)","retryID":"x","dryRun":false,"lbInfo":{"vip":"198.51.100.20","port":"443"},"backendAddr":"10.244.1.17:8080","parameters":{"weight":"80"},"injectedInfo":{"memberID":"m-4711"}}`)
 }
 
-// §4.2: which class an outcome is of. Whatever is no usable answer to a request that was sent may still take effect.
+// lbcf §4.2: which class an outcome is of. Whatever is no usable answer to a request that was sent may still take effect.
 func TestOutcomesAreOfTheClassesOfSection4_2(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
@@ -389,7 +389,7 @@ func TestADriverThatIsAwayIsHeld(t *testing.T) {
 	}
 }
 
-// §3.1, [FIX]: a webhook's timeout is its whole budget.
+// lbcf §3.1, [FIX]: a webhook's timeout is its whole budget.
 func TestTermsAreThoseOfTheRecord(t *testing.T) {
 	r := newRig(t, func(row *fsm.Driver) {
 		row.Timeouts = []fsm.WebhookTimeout{{Webhook: "deregisterBackend", Timeout: 3 * time.Second}, {Webhook: "deleteLoadBalancer", Timeout: 4 * time.Second}}

@@ -12,7 +12,7 @@ import (
 	"fairlead.io/fairlead/dataplane/driver/webhook"
 )
 
-// Judge asks a driver which of some pods stay registered though they are not ready (§3.12). Pods that are gone are not asked
+// Judge asks a driver which of some pods stay registered though they are not ready (lbcf §3.12). Pods that are gone are not asked
 // about, and do not stay. It is a leader.Judge.
 func (d *Drivers) Judge(ctx context.Context, name string, pods []balancers.PodRef) (keep []string, err error) {
 	row, ok := d.row(name)

@@ -14,7 +14,7 @@ import (
 	"fairlead.io/fairlead/fsm/world"
 )
 
-// §3.12: whole pods go out, those that are gone do not, and UIDs come back.
+// lbcf §3.12: whole pods go out, those that are gone do not, and UIDs come back.
 func TestPodsAreJudgedAsSection3_12Says(t *testing.T) {
 	r := newRig(t, nil)
 	r.objects["pod shop/web-0/"+podUID] = podJSON
@@ -43,7 +43,7 @@ func TestPodsAreJudgedAsSection3_12Says(t *testing.T) {
 	}
 }
 
-// §5.9: a dry run asks the drivers that there would be, with dryRun, and only those that accept it.
+// lbcf §5.9: a dry run asks the drivers that there would be, with dryRun, and only those that accept it.
 func TestDryRunsAskTheDriversOfTheRehearsedRecord(t *testing.T) {
 	for _, accepts := range []bool{true, false} {
 		r := newRig(t, func(d *fsm.Driver) { d.AcceptsDryRun = accepts })

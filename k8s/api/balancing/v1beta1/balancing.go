@@ -42,7 +42,7 @@ type BalancingBackend struct {
 	AddressEndpoint *AddressEndpoint `json:"addressEndpoint,omitempty"`
 }
 
-// RedirectMode is which address stands for a pod (section 6).
+// RedirectMode is which address stands for a pod (balancing §6).
 // +kubebuilder:validation:Enum=podEndpoint;hostPort;nodeProxy
 type RedirectMode string
 
@@ -73,7 +73,7 @@ type AddressEndpoint struct {
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 }
 
-// HealthCheck says how addresses are probed (section 14). A number that is 0 means its default.
+// HealthCheck says how addresses are probed (balancing §14). A number that is 0 means its default.
 type HealthCheck struct {
 	// Type UDP sends an empty datagram to ports of UDP, and counts only a refusal as no answer; those of TCP are dialled.
 	// +kubebuilder:default=TCP

@@ -4,7 +4,7 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PolicyConfig says on which hosts a policy is effective (section 8): it limits clients, not backends.
+// PolicyConfig says on which hosts a policy is effective (balancing §8): it limits clients, not backends.
 type PolicyConfig struct {
 	// NodeLabelSelector chooses the nodes of the cluster on which it is; unset or empty means all.
 	NodeLabelSelector *metav1.LabelSelector `json:"nodeLabelSelector,omitempty"`
@@ -42,7 +42,7 @@ type AddressMatcher struct {
 	ToPorts []PortInfo `json:"toPorts"`
 }
 
-// PortInfo is a port of a frontend or of a backend. The two are joined by name and protocol, never by number (section 5).
+// PortInfo is a port of a frontend or of a backend. The two are joined by name and protocol, never by number (balancing §5).
 type PortInfo struct {
 	// Port is a number from 1 to 65535, as a text; zeros in front of it do no harm.
 	// +kubebuilder:validation:Pattern=`^0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`
