@@ -117,7 +117,7 @@ func (p *planner) summarized(ad *fsm.Advertisement, al *fsm.Allocation) bool {
 	bits := ad.Terms.Aggregate(al.Address)
 	return slices.ContainsFunc(fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements), func(longer *fsm.Advertisement) bool {
 		own := longer.Terms.Aggregate(al.Address)
-		return (own == 0 || own > bits) && longer.OfPool(al.Pool()) && p.choosesOwner(longer, al) && longer.SentWherever(ad)
+		return !longer.Terms.Fallback && (own == 0 || own > bits) && longer.OfPool(al.Pool()) && p.choosesOwner(longer, al) && longer.SentWherever(ad)
 	})
 }
 
@@ -154,6 +154,9 @@ func (p *planner) apart(block netip.Prefix) string {
 func (p *planner) aggregateOf(address netip.Addr) netip.Prefix {
 	bits := 0
 	for _, ad := range fsm.List[*fsm.Advertisement](p.in.Record, fsm.TableAdvertisements) {
+		if ad.Terms.Fallback { // it counts where no other one is about the address, and wants no prefix there either
+			continue
+		}
 		if !slices.ContainsFunc(p.in.Record.Owners(address.String()), func(al *fsm.Allocation) bool {
 			return (len(ad.Pools) == 0 || slices.Contains(ad.Pools, al.Pool())) && p.choosesOwner(ad, al)
 		}) {

@@ -164,6 +164,7 @@ func TestOnceWarnsOfWhatIsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	odd := "apiVersion: v1\nkind: Service\nmetadata: {name: odd, annotations: {fairlead.io/scheduler: fastest}}\nspec: {ports: [{port: 80}]}\n" +
+		"---\napiVersion: v1\nkind: Service\nmetadata: {name: at-a-node}\nspec: {ports: [{port: 80}], externalIPs: [192.0.2.11]}\n" + // left to the node, and in nobody's way
 		"---\napiVersion: fairlead.io/v1alpha1\nkind: BGPAdvertisement\nmetadata: {name: lost}\nspec: {ipAddressPools: [nowhere]}\n"
 	if err := os.WriteFile(filepath.Join(manifests, "odd.yaml"), []byte(odd), 0o600); err != nil {
 		t.Fatal(err)
