@@ -177,7 +177,7 @@ func (o *observer) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args
 	counted, end := o.sending.of(data)
 	defer end()
 	message := addressed(args, id)
-	message.Leader = o.echo.back(id)
+	message.Leader = withCommit(o.echo.back(id), o.committedIn(args.Term))
 	err := o.Transport.InstallSnapshot(id, to, message, resp, counted)
 	if err == nil && resp.Success {
 		o.memory.note(id, Known{Term: resp.Term, Last: store.Position{Term: args.LastLogTerm, Index: args.LastLogIndex}, told: resp.Term})

@@ -14,17 +14,19 @@ type Contact struct {
 	// At is when this member was surely in touch last: a leader of the current term sent something to a follower after that, a leader had heard
 	// from a majority. With a monotonic reading; zero if never in this run.
 	At time.Time
+	// AsOf is the newest moment as of which this member's record is known to be complete: all that was committed by then is applied. It is
+	// no later than At, and stays behind where a leader is heard and its entries do not arrive. Zero if none is known in this run.
+	AsOf time.Time
 	// Leads tells whether this member leads.
 	Leads bool
 	// Term is the current term.
 	Term uint64
-	// Commit is the newest index that a leader said, in this run, is committed; 0 if none did. A restart forgets it,
-	// because the library does not keep it.
+	// Commit is the newest index that a leader said, in this run, is committed, in a heartbeat or with entries; 0 if none did. A restart
+	// forgets it, because the library does not keep it.
 	Commit Index
 	// Applied is the index up to which this member's record is complete.
 	Applied Index
-	// Writing is for how long a write of the log or of a vote has been waited for, 0 if none is under way. While one hangs this member hears
-	// of no commit, and looks as if it had caught up.
+	// Writing is for how long a write of the log or of a vote has been waited for, 0 if none is under way.
 	Writing time.Duration
 }
 
@@ -44,6 +46,10 @@ func (n *Node) Contact() Contact {
 		c.At = at
 	}
 	c.Applied = Index(n.effective())
+	if c.Leads {
+		n.seen.fresh.learn(c.At, n.seen.committedIn(c.Term))
+	}
+	c.AsOf = n.seen.fresh.asOf(uint64(c.Applied))
 	return c
 }
 

@@ -73,6 +73,14 @@ func (m *metrics) register(r prometheus.Registerer, n *Node) {
 			}
 			return time.Since(at).Seconds()
 		})
+	gauge("fairlead_raft_record_age_seconds", "Time since the moment as of which this member's record is known to be complete; -1 if never. It grows where a leader is heard and its entries do not arrive.",
+		func() float64 {
+			at := n.Contact().AsOf
+			if at.IsZero() {
+				return -1
+			}
+			return time.Since(at).Seconds()
+		})
 	gauge("fairlead_raft_write_wait_seconds", "For how long a write of the log or a vote is waited for, 0 if none is under way.",
 		func() float64 { return n.guard.Waits().Seconds() })
 	gauge("fairlead_raft_members_behind", "Servers that lack what was committed 5 s ago, as the leader knows; 0 on others.",

@@ -44,7 +44,10 @@ type observer struct {
 	// atLeast is what a candidate has to hold to have this member's vote, this one included; nil for no such bound.
 	atLeast atomic.Pointer[store.Position]
 
-	echo *echo
+	echo  *echo
+	fresh freshness
+	// open is the newest term of which this leader committed an entry.
+	open atomic.Uint64
 
 	mu      sync.Mutex
 	heard   time.Time // when a leader of the current term surely was there last: it sent what it sent us after that
@@ -213,8 +216,14 @@ func (o *observer) heardFrom(command any, answer raft.RPCResponse) {
 	if library := o.library.Load(); library != nil {
 		reached = library.CommitIndex()
 	}
+	leader, complete, says := cutCommit(leader)
 	sent := o.echo.sent(leader)
+	commit = max(commit, complete)
 	o.mu.Lock()
+	if !says {
+		complete = max(o.commit, commit)
+	}
+	o.fresh.learn(sent, complete)
 	if sent.After(o.heard) { // messages overtake each other
 		o.heard = sent
 	}
@@ -393,11 +402,28 @@ func (o *observer) send(id raft.ServerID, to raft.ServerAddress, args *raft.Appe
 	return o.answered(id, sent, before, args, resp)
 }
 
-// entries gives a copy of a message with its addressee, and with the time that it answered last.
+// entries gives a copy of a message with its addressee, with the time that it answered last, and with what is committed by now.
 func (o *observer) entries(args *raft.AppendEntriesRequest, to raft.ServerID) *raft.AppendEntriesRequest {
 	m := addressed(args, to)
-	m.Leader = o.echo.back(to) //nolint:staticcheck // see echo
+	m.Leader = withCommit(o.echo.back(to), o.committedIn(args.Term)) //nolint:staticcheck // see echo and freshness
 	return m
+}
+
+// committedIn is the commit index of this leader of a term; 0 before an entry of that term is committed.
+func (o *observer) committedIn(term uint64) uint64 {
+	library := o.library.Load()
+	if library == nil {
+		return 0
+	}
+	commit := library.CommitIndex()
+	if o.open.Load() != term {
+		var newest raft.Log
+		if o.entry(commit, &newest) != nil || newest.Term != term {
+			return 0
+		}
+		o.open.Store(term)
+	}
+	return commit
 }
 
 // keepBeat keeps a heartbeat of the library, to be sent again.

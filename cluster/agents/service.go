@@ -48,8 +48,8 @@ type Tuning struct {
 	// Alone is how long this member may be out of touch with a quorum before it sends its agents away. Default
 	// 3 s, as the routes' demotion.
 	Alone time.Duration
-	// Doubt is how long it may be so before it says so in answer to heartbeats: agents then move to another member that
-	// is in touch, if there is one. An election takes less. The same holds while a write of its log does not come back. Default 1 s.
+	// Doubt is how old its record may be before it says so in answer to heartbeats: agents then move to another member whose
+	// record is newer, if there is one. An election takes less. The same holds while a write of its log does not come back. Default 1 s.
 	Doubt time.Duration
 	// Behind is how long it may have entries to apply before it does so, and how long an agent that knows more
 	// than this member is kept waiting. Default 3 s.

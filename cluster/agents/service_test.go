@@ -251,7 +251,7 @@ func TestNewEpochIsNewerForAgents(t *testing.T) {
 func TestStandingFollowsContact(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	contact := cluster.Contact{At: now, Commit: 10, Applied: 10}
+	contact := cluster.Contact{At: now, AsOf: now, Commit: 10, Applied: 10}
 	s := newStanding(Options{
 		Contact: func() cluster.Contact { return contact }, Now: func() time.Time { return now },
 		Tuning: Tuning{}.withDefaults(),
@@ -280,21 +280,23 @@ func TestStandingFollowsContact(t *testing.T) {
 	check(nil) // just so
 	now = now.Add(time.Millisecond)
 	check(admin.NoQuorum)
-	contact = cluster.Contact{At: now, Commit: 20, Applied: 20}
+	contact = cluster.Contact{At: now, AsOf: now, Commit: 20, Applied: 20}
 	check(nil)
-	contact = cluster.Contact{At: now, Commit: 30, Applied: 20}
+	good(true)
+	contact = cluster.Contact{At: now, AsOf: now, Commit: 30, Applied: 20} // it hears its leader, and gets no entries
 	now = now.Add(2 * time.Second)
 	contact.At = now
 	check(nil) // a moment of lag is normal
+	good(false)
 	now = now.Add(2 * time.Second)
 	contact.At = now
 	check(admin.NotReady)
-	contact = cluster.Contact{At: now, Commit: 30, Applied: 30, Writing: time.Second}
+	contact = cluster.Contact{At: now, AsOf: now, Commit: 30, Applied: 30, Writing: time.Second}
 	check(nil)
 	good(true)
 	contact.Writing += time.Millisecond
 	check(nil)
-	good(false) // its disk hangs, for all that it knows: it is told of no commit meanwhile
+	good(false) // its disk hangs, for all that it knows
 	contact.Writing = 3*time.Second + time.Millisecond
 	check(admin.NotReady)
 	contact = cluster.Contact{At: now}

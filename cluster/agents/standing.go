@@ -35,12 +35,12 @@ func (s *standing) look() (changed bool) {
 	c, now := s.contact(), s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.CaughtUp() {
+	if s.caughtUp = latest(s.caughtUp, c.AsOf); c.CaughtUp() {
 		s.caughtUp = now
 	}
 	before := s.refusal
 	s.refusal = s.judge(c, now)
-	s.doubted = s.refusal != nil || max(now.Sub(c.At), c.Writing) > s.tuning.Doubt
+	s.doubted = s.refusal != nil || max(now.Sub(c.AsOf), c.Writing) > s.tuning.Doubt
 	return (before == nil) != (s.refusal == nil)
 }
 
@@ -59,6 +59,13 @@ func (s *standing) judge(c cluster.Contact, now time.Time) *admin.Refusal {
 		return &admin.Refusal{Code: admin.NotReady, What: what, Why: why, Remedy: remedy}
 	}
 	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // err is why agents are sent away, nil if they are not.

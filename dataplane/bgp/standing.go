@@ -27,8 +27,8 @@ const Never time.Duration = math.MaxInt64
 
 // Contact is how a speaker's owner stands with the group that decides.
 type Contact struct {
-	// Silence is the time since the leader of the current term was last heard, or, on the leader, since a quorum last
-	// confirmed it; Never before that happened in this run.
+	// Silence is the time since the moment as of which the routes are surely all that was committed: whoever hears its leader
+	// and does not get its entries is as good as out of contact. Never before that happened in this run.
 	Silence time.Duration
 	// Commit is the newest commit index learned from a leader in this run; 0 before that. It is the leader's own index,
 	// not cut down to what has arrived here, and counts only once the leader committed an entry of its own term: before

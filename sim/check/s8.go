@@ -22,8 +22,8 @@ import (
 //     and nothing is forwarded;
 //   - uncommitted, S8: a path of an undisturbed member in contact, which has applied the news, leads to a hop that is
 //     not committed (any more);
-//   - undemoted, Demote + S8: the same with only members that say themselves that they are out of contact, while
-//     somebody in contact has a path for the prefix;
+//   - undemoted, Demote + S8: the same with only members that run and have not applied the news, whatever keeps it from them: they have
+//     heard of no leader, or of one that committed more than they have. Somebody in contact has a path for the prefix;
 //   - stale, Restart + S8: the same with members that lost their session;
 //   - kept, Hold + Restart + S8: the same with members that may be silent, and whose session has not noticed;
 //   - dead, S8: a node without power is forwarded to, and another committed hop has power, while one member leads a
@@ -246,7 +246,6 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 		if p.NextHop != hop || !p.Best {
 			continue
 		}
-		c, said := r.scene.contact[p.Member]
 		switch {
 		case is:
 			well = true
@@ -254,9 +253,9 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 			gone = true
 		case r.scene.cut[link{sw, p.Member}], r.scene.frozen[p.Member] > 0: // it cannot say that it steps aside
 			lost = true
-		case r.scene.runs[p.Member] && said && !c.quorum:
+		case r.scene.runs[p.Member]:
 			away = true
-		case !r.inContact(sw, p.Member):
+		default:
 			lost = true
 		}
 	}

@@ -70,17 +70,23 @@ func routeTales() []tale {
 			s.say(event.Ended{Process: "m3", Life: 1, Killed: true}, event.Session{Switch: "sw", Member: "m3"})
 			s.wait(2800 * time.Millisecond)
 		}),
-		breaks("S8", "silent-member-outlived", func(s *story) {
+		breaks("S8", "silent-member-outlived", standsStill("freeze", 34*time.Second, 0)),
+		fine("S8", "silent-member-in-time", standsStill("freeze", 30*time.Second, 0)),
+		breaks("S8", "member-in-touch-with-an-old-record", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
-			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true}) // it is frozen, and thinks so still
-			s.wait(34 * time.Second)
+			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true}) // its leader is heard, and the entries do not arrive
+			s.wait(5500 * time.Millisecond)
 		}),
-		fine("S8", "silent-member-in-time", func(s *story) {
+		fine("S8", "member-in-touch-with-an-old-record-demoted", func(s *story) {
 			s.publish("web", vip1, "n1", "n2")
 			staleMember(s)
 			s.say(event.Contact{Process: "m3", Life: 1, Quorum: true})
-			s.wait(30 * time.Second)
+			s.wait(4500 * time.Millisecond)
+			s.say(event.Forwarding{Switch: "sw", Prefix: pfx(vip1), NextHops: []netip.Addr{host("n2")}, Paths: []event.Path{
+				{Member: "m1", NextHop: host("n2"), Best: true}, {Member: "m3", NextHop: host("n1"), MED: 100},
+			}})
+			s.wait(10 * time.Second)
 		}),
 		fine("S8", "stale-member-frozen", standsStill("freeze", 20*time.Second, 0)),
 		breaks("S8", "stale-member-not-demoted-after-it-froze", standsStill("freeze", 3*time.Second, 8*time.Second)),

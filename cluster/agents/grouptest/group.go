@@ -164,8 +164,13 @@ func (g *Group) Contact() cluster.Contact {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	applied := g.Read().Applied()
-	return cluster.Contact{
-		At: time.Now().Add(-g.knobs.Alone), Leads: !g.knobs.Follow, Term: Term,
+	at := time.Now().Add(-g.knobs.Alone)
+	contact := cluster.Contact{
+		At: at, Leads: !g.knobs.Follow, Term: Term,
 		Commit: max(applied, g.knobs.Commit), Applied: applied,
 	}
+	if contact.CaughtUp() {
+		contact.AsOf = at
+	}
+	return contact
 }

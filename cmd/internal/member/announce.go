@@ -179,8 +179,8 @@ type standing struct{ node *cluster.Node }
 func (s standing) Contact() bgp.Contact {
 	c := s.node.Contact()
 	out := bgp.Contact{Silence: bgp.Never, Commit: uint64(c.Commit), Applied: uint64(c.Applied)}
-	if !c.At.IsZero() {
-		out.Silence = time.Since(c.At)
+	if !c.AsOf.IsZero() {
+		out.Silence = time.Since(c.AsOf)
 	}
 	return out
 }

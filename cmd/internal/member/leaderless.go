@@ -51,7 +51,7 @@ func (m *Member) hasRead() bool {
 	case m.node == nil: // it is being opened
 		return false
 	}
-	if id, _, _ := m.state.Identity(); id == "" || !m.node.Contact().CaughtUp() {
+	if id, _, _ := m.state.Identity(); id == "" || m.node.Contact().AsOf.IsZero() {
 		return false
 	}
 	m.read.Store(true)
@@ -77,10 +77,11 @@ func progress(c cluster.Contact) string {
 // unready tells why a member cannot be counted on as far as its group goes; nil if it can.
 func unready(c cluster.Contact, leaderless func() (why, remedy string), now time.Time) error {
 	lack, remedy := leaderless()
+	behind := !c.CaughtUp() && now.Sub(c.AsOf) > silentFor
 	switch {
-	case lack != "" && (!c.CaughtUp() || now.Sub(c.At) > silentFor):
+	case lack != "" && (behind || now.Sub(c.At) > silentFor):
 		return fmt.Errorf("%s; %s", lack, remedy)
-	case !c.CaughtUp():
+	case behind:
 		return fmt.Errorf("behind: %s", progress(c))
 	case c.Writing > silentFor:
 		return fmt.Errorf("a write of its log has not come back for %s; look at the disk that has dataDir", c.Writing.Round(time.Second))

@@ -29,6 +29,7 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 		"lost":             {caughtUp(now.Add(-silentFor - time.Millisecond)), away, "nobody leads; start m2"},
 		"started-alone":    {cluster.Contact{}, away, "nobody leads; start m2"},
 		"behind":           {cluster.Contact{At: now, Commit: 9, Applied: 7}, known, "behind: applied 7 of 9"},
+		"behind-a-moment":  {cluster.Contact{At: now, AsOf: now.Add(-silentFor), Commit: 9, Applied: 7}, known, ""},
 		"disk-hangs":       {cluster.Contact{At: now, Commit: 7, Applied: 7, Writing: silentFor + time.Second}, known, "a write of its log has not come back for " + (silentFor + time.Second).String() + "; look at the disk that has dataDir"},
 		"disk-is-slow":     {cluster.Contact{At: now, Commit: 7, Applied: 7, Writing: silentFor}, known, ""},
 		"behind-and-alone": {cluster.Contact{At: now, Commit: 9, Applied: 7}, away, "nobody leads; start m2"},

@@ -138,7 +138,7 @@ func watchContact(ctx context.Context, m *member.Member) error {
 	var told, quorum bool
 	for ctx.Err() == nil {
 		c := m.Contact()
-		now := !c.At.IsZero() && time.Since(c.At) < demoteAfter
+		now := !c.AsOf.IsZero() && time.Since(c.AsOf) < demoteAfter
 		if !told || now != quorum {
 			tell(fact.Contact{Quorum: now, Commit: uint64(c.Commit), Applied: uint64(c.Applied)})
 			told, quorum = true, now
