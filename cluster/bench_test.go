@@ -153,7 +153,7 @@ func BenchmarkLargeEntries(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				p := put(0)
-				p.Command.(*fsm.PutPolicy).Spec = make([]byte, 337<<10)
+				p.Command.(*fsm.PutRegister).Spec = make([]byte, 337<<10)
 				mustPropose(b, leader, p)
 				begin := time.Now()
 				mustPropose(b, leader, put(i%10))

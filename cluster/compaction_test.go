@@ -18,7 +18,7 @@ import (
 // large is a command of some kilobytes. All of them write the same policy.
 func large(kilobytes int) Proposal {
 	p := put(0)
-	p.Command.(*fsm.PutPolicy).Spec = make([]byte, kilobytes<<10)
+	p.Command.(*fsm.PutRegister).Spec = make([]byte, kilobytes<<10)
 	return p
 }
 

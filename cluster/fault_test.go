@@ -137,7 +137,7 @@ func testTermThatCannotBeKeptEndsThatMemberOnly(t *testing.T) {
 // fragile is a machine that panics on one policy.
 type fragile struct {
 	Record
-	on fsm.PolicyID
+	on fsm.RegisterID
 }
 
 func (f fragile) ApplyEntries(entries []LogEntry) [][]Outcome {
@@ -147,7 +147,7 @@ func (f fragile) ApplyEntries(entries []LogEntry) [][]Outcome {
 			panic(err)
 		}
 		for _, p := range proposals {
-			if c, ok := p.Command.(*fsm.PutPolicy); ok && c.ID == f.on {
+			if c, ok := p.Command.(*fsm.PutRegister); ok && c.ID == f.on {
 				panic("this copy of the record differs")
 			}
 		}

@@ -31,7 +31,7 @@ func testUnfitProposalsAreSetAside(t *testing.T) {
 	}
 	g.startAll()
 	defer g.stopAll()
-	bad := Proposal{Actor: "test", Command: &fsm.PutPolicy{ID: "bad\xff"}}
+	bad := Proposal{Actor: "test", Command: &fsm.PutRegister{ID: "bad\xff"}}
 	for _, m := range []*member{g.leader(), g.followers()[0]} {
 		testkit.Until(t, "an answer of "+m.name, func() bool {
 			outcomes, err := m.node.Propose(context.Background(), Bulk, bad, put(1), bad, put(2))
@@ -46,7 +46,7 @@ func testUnfitProposalsAreSetAside(t *testing.T) {
 			return true
 		})
 		outcomes, err := m.node.Propose(context.Background(), Bulk, bad)
-		if err != nil || outcomes[0].Reject != fsm.RejectUnfit || !strings.Contains(outcomes[0].Err().Error(), `PutPolicy bad?: unfit (have encode *fsm.PutPolicy: wire: PutPolicy.ID: not UTF-8`) {
+		if err != nil || outcomes[0].Reject != fsm.RejectUnfit || !strings.Contains(outcomes[0].Err().Error(), `PutRegister bad?: unfit (have encode *fsm.PutRegister: wire: PutRegister.ID: not UTF-8`) {
 			t.Errorf("%v, %v", outcomes, err)
 		}
 	}
@@ -63,7 +63,7 @@ func testMoreThanAnEntryHoldsIsTooLarge(t *testing.T) {
 	large := make([]Proposal, fsm.MaxEntry>>20+1)
 	for i := range large {
 		large[i] = put(i)
-		large[i].Command.(*fsm.PutPolicy).Spec = make([]byte, 1<<20)
+		large[i].Command.(*fsm.PutRegister).Spec = make([]byte, 1<<20)
 	}
 	n := g.leader().node
 	if _, err := n.Propose(context.Background(), Bulk, large...); !errors.Is(err, fsm.ErrTooLarge) || errors.Is(err, ErrUnknownOutcome) {
@@ -83,7 +83,7 @@ func TestPropertySiftAndMerge(t *testing.T) {
 		}}}
 		var proposals []Proposal
 		for i, bad := range rapid.SliceOfN(rapid.Bool(), 0, 8).Draw(t, "bad") {
-			p := Proposal{Reason: fmt.Sprint("good ", i), Command: &fsm.PutPolicy{}}
+			p := Proposal{Reason: fmt.Sprint("good ", i), Command: &fsm.PutRegister{}}
 			if bad {
 				p.Reason = fmt.Sprint("bad ", i)
 			}

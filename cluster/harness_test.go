@@ -414,15 +414,15 @@ func (g *group) followers() []*member {
 
 // put is a command that can be told from others: it writes policy i.
 func put(i int) Proposal {
-	return Proposal{Actor: "test", Reason: "test", Command: &fsm.PutPolicy{
+	return Proposal{Actor: "test", Reason: "test", Command: &fsm.PutRegister{
 		ID: policyID(i), UID: "u", Version: 1, Spec: []byte("{}"),
 	}}
 }
 
-func policyID(i int) fsm.PolicyID { return fsm.PolicyID(fmt.Sprintf("policy-%d", i)) }
+func policyID(i int) fsm.RegisterID { return fsm.RegisterID(fmt.Sprintf("policy-%d", i)) }
 
 func has(s *fsm.State, i int) bool {
-	_, ok := fsm.Get[*fsm.Policy](s.Read(), fsm.TablePolicies, string(policyID(i)))
+	_, ok := fsm.Get[*fsm.Register](s.Read(), fsm.TableRegisters, string(policyID(i)))
 	return ok
 }
 

@@ -26,7 +26,7 @@ func testOutcomesBelongToTheirProposals(t *testing.T) {
 	g := newGroup(t, "a", "b", "c")
 	g.startAll()
 	defer g.stopAll()
-	refused := Proposal{Actor: "test", Command: &fsm.PutPolicy{}} // a policy without an id
+	refused := Proposal{Actor: "test", Command: &fsm.PutRegister{}} // a policy without an id
 	n := g.leader().node
 	var wg sync.WaitGroup
 	for i := range 100 { // batched in any way
@@ -244,7 +244,7 @@ func testProposalThatCannotBeEncodedFailsAlone(t *testing.T) {
 	g.startAll()
 	defer g.stopAll()
 	n := g.leader().node
-	bad := Proposal{Actor: "test", Command: &fsm.PutPolicy{ID: "\xff"}}
+	bad := Proposal{Actor: "test", Command: &fsm.PutRegister{ID: "\xff"}}
 	n.queue.accept()
 	errs := make(chan error, 2)
 	for _, p := range []Proposal{bad, put(1)} {

@@ -153,7 +153,7 @@ func TestRealFullDiskEndsThatMemberOnlyAndLosesNothing(t *testing.T) {
 	acknowledged := 0
 	testkit.Until(t, "the disk is full", func() bool {
 		p := put(acknowledged)
-		p.Command.(*fsm.PutPolicy).Spec = make([]byte, 32<<10) // few commits fill it, each of which waits for the disks of others
+		p.Command.(*fsm.PutRegister).Spec = make([]byte, 32<<10) // few commits fill it, each of which waits for the disks of others
 		if leader := r.leader(); leader != b || !isClosed(b.ended) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

@@ -230,7 +230,7 @@ func TestNothingOfTheFormerRecordIsProposedForTheRestoredOne(t *testing.T) {
 		g.change = func(m *member, o *Options) {
 			encode := o.Encode
 			o.Encode = func(p []Proposal) ([]byte, error) {
-				if c, ok := p[0].Command.(*fsm.PutPolicy); ok && c.ID == policyID(60) && hold.Load() {
+				if c, ok := p[0].Command.(*fsm.PutRegister); ok && c.ID == policyID(60) && hold.Load() {
 					close(reached)
 					<-resume
 				}

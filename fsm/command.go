@@ -53,8 +53,8 @@ const (
 	KindFinishOperation       Kind = 38
 	KindGrantLease            Kind = 39
 	KindEndLease              Kind = 40
-	KindPutPolicy             Kind = 41
-	KindDeletePolicy          Kind = 42
+	KindPutRegister           Kind = 41
+	KindDeleteRegister        Kind = 42
 	KindPutHold               Kind = 43
 	KindReleaseHold           Kind = 44
 	KindDeleteHold            Kind = 45
@@ -76,9 +76,9 @@ const (
 	KindStepAside             Kind = 70
 	KindBeginMove             Kind = 71
 	KindEndMove               Kind = 72
-	KindPutRedirect           Kind = 73
-	KindDeleteRedirect        Kind = 74
-	KindJudgeRedirect         Kind = 75
+	KindPutPolicy             Kind = 73
+	KindDeletePolicy          Kind = 74
+	KindSetPolicyHealth       Kind = 75
 	KindSetTunnels            Kind = 78
 	KindPutTunnel             Kind = 79
 	KindReleaseTunnel         Kind = 80
@@ -88,7 +88,7 @@ const (
 	KindReportHosts           Kind = 85
 	KindRemoveHost            Kind = 86
 	KindNumberNode            Kind = 87
-	KindCarryRedirects        Kind = 88
+	KindReportPolicySupport   Kind = 88
 	KindJudgeService          Kind = 95
 	KindRevoke                Kind = 100
 	KindEndRevocation         Kind = 101
@@ -115,15 +115,15 @@ func Kinds() []Command {
 		&PutLoadBalancer{}, &DeleteLoadBalancer{},
 		&PutBinding{}, &SetBindingAddress{}, &RemoveBinding{}, &Drained{}, &Forget{},
 		&BeginOperation{}, &FinishOperation{}, &GrantLease{}, &EndLease{},
-		&PutPolicy{}, &DeletePolicy{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
+		&PutRegister{}, &DeleteRegister{}, &PutHold{}, &ReleaseHold{}, &DeleteHold{},
 		&ObserveView{}, &AcceptRewind{}, &PutEnrolment{}, &UseEnrolment{}, &DeleteEnrolment{},
 		&PutDriver{}, &DeleteDriver{}, &ForgetLoadBalancer{}, &AdoptBinding{},
 		&AdoptAllocation{}, &PutL2Advertisement{}, &DeleteL2Advertisement{}, &BeginDrain{}, &EndDrain{},
 		&ReportSpeakers{}, &StepAside{}, &BeginMove{}, &EndMove{},
-		&PutRedirect{}, &DeleteRedirect{}, &JudgeRedirect{},
+		&PutPolicy{}, &DeletePolicy{}, &SetPolicyHealth{},
 		&SetTunnels{}, &PutTunnel{}, &ReleaseTunnel{}, &FreeTunnel{}, &ReportTunnels{},
 		&RegisterHost{}, &ReportHosts{}, &RemoveHost{},
-		&NumberNode{}, &CarryRedirects{}, &JudgeService{},
+		&NumberNode{}, &ReportPolicySupport{}, &JudgeService{},
 		&Revoke{}, &EndRevocation{},
 		&ReportSessions{}, &ReportAbsences{},
 	}

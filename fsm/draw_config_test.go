@@ -85,15 +85,15 @@ func drawObjectRef(t *rapid.T) fsm.ObjectRef {
 	return fsm.ObjectRef{UID: rapid.SampledFrom([]string{"", "", "", "u1"}).Draw(t, "uid")}
 }
 
-// Listed addresses of redirects, and the ports that are captured and that they become.
+// Listed addresses of policies, and the ports that are captured and that they become.
 var (
 	listed  = []netip.Addr{netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("198.51.100.12"), netip.MustParseAddr("2001:db8::11")}
 	targets = []fsm.Port{{Protocol: fsm.TCP, Number: 6432}, {Protocol: fsm.UDP, Number: 6432}, {Protocol: fsm.TCP, Number: 6433}}
 )
 
-func drawRedirect(t *rapid.T) fsm.Redirect {
-	r := fsm.Redirect{
-		ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid"),
+func drawPolicy(t *rapid.T) fsm.Policy {
+	r := fsm.Policy{
+		ID: among(t, "policy", policies), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid"),
 		Version: rapid.Uint64Range(0, 3).Draw(t, "version"), Number: rapid.SampledFrom([]uint32{0, 0, 1, 2, 3}).Draw(t, "number"),
 		Probe:   fsm.Probe{Type: rapid.SampledFrom([]string{"", "None", "TCP", "TCP", "TCP", "TCP", "HTTP"}).Draw(t, "probe")},
 		History: fsm.Trail{{What: "the proposer's, to be ignored"}}, Verdicts: []fsm.ProbeVerdict{{Address: listed[0], Port: targets[0], Say: 99, Of: 99}},
@@ -104,7 +104,7 @@ func drawRedirect(t *rapid.T) fsm.Redirect {
 		r.Captures = append(r.Captures, fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p.Protocol, Number: uint16(i)}, Target: p.Number})
 	}
 	for _, a := range some(t, "backends", listed) {
-		b := fsm.RedirectBackend{Address: a, Ready: true}
+		b := fsm.PolicyBackend{Address: a, Ready: true}
 		if rapid.IntRange(0, 3).Draw(t, "of a pod") == 0 {
 			b.Pod, b.HostUID = "shop/web", rapid.SampledFrom([]string{"", "h"}).Draw(t, "static")
 		}
@@ -120,11 +120,11 @@ func drawVerdict(t *rapid.T) fsm.ProbeVerdict {
 	}
 }
 
-// drawNumbered has redirects come and go, on nodes that carry them out and hear of it later.
+// drawNumbered has policies come and go, on nodes that carry them out and hear of it later.
 func (w *history) drawNumbered(t *rapid.T) fsm.Command {
 	id := rapid.SampledFrom(nodes[:2]).Draw(t, "node")
 	n, known := w.model.nodes[id]
-	of := rapid.SampledFrom(redirects).Draw(t, "redirect")
+	of := rapid.SampledFrom(policies).Draw(t, "policy")
 	verb := rapid.IntRange(0, 9).Draw(t, "verb")
 	switch {
 	case w.model.format < 2 && verb == 0:
@@ -134,30 +134,30 @@ func (w *history) drawNumbered(t *rapid.T) fsm.Command {
 	case n.boot == "":
 		return &fsm.RegisterBoot{Node: id, Boot: "b1"}
 	case !n.carries && verb < 6:
-		return &fsm.CarryRedirects{Node: id, Boot: n.boot, Carries: true}
+		return &fsm.ReportPolicySupport{Node: id, Boot: n.boot, Carries: true}
 	case verb == 0:
 		return &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: id, Boot: n.boot, Upto: w.near(t, "upto", w.model.now)}}}
 	case verb == 1:
 		return &fsm.RegisterBoot{Node: id, Boot: among(t, "boot", boots)}
 	case verb < 5:
-		return &fsm.DeleteRedirect{ID: of, UID: w.model.redirects[of].uid}
+		return &fsm.DeletePolicy{ID: of, UID: w.model.policies[of].uid}
 	}
-	return &fsm.PutRedirect{Redirect: fsm.Redirect{ID: of, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: 9, Number: rapid.Uint32Range(0, 3).Draw(t, "number")}}
+	return &fsm.PutPolicy{Policy: fsm.Policy{ID: of, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: 9, Number: rapid.Uint32Range(0, 3).Draw(t, "number")}}
 }
 
 func (w *history) drawPlanner(t *rapid.T) fsm.Command {
 	hold := among(t, "hold", []fsm.HoldID{"h1", "h2"})
 	source := among(t, "source", []string{"k8s"})
-	policy := among(t, "policy", []fsm.PolicyID{"c1", "c2"})
+	policy := among(t, "policy", []fsm.RegisterID{"c1", "c2"})
 	switch rapid.IntRange(0, 36).Draw(t, "verb") {
 	case 34, 35, 36:
 		return drawRevocation(t)
 	case 20, 21, 22, 23:
 		return w.drawHost(t)
 	case 12, 13, 14, 15:
-		return &fsm.PutRedirect{Redirect: drawRedirect(t)}
+		return &fsm.PutPolicy{Policy: drawPolicy(t)}
 	case 17, 18, 19:
-		c := &fsm.JudgeRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid")}
+		c := &fsm.SetPolicyHealth{ID: among(t, "policy", policies), UID: rapid.SampledFrom([]string{"u1", "u1", "u1", "u2"}).Draw(t, "uid")}
 		for range rapid.IntRange(0, 4).Draw(t, "verdicts") {
 			c.Verdicts = append(c.Verdicts, drawVerdict(t))
 		}
@@ -175,9 +175,9 @@ func (w *history) drawPlanner(t *rapid.T) fsm.Command {
 	case 30, 31:
 		return &fsm.NumberNode{ID: among(t, "node", nodes), Number: rapid.Uint32Range(0, 3).Draw(t, "number")}
 	case 32, 33:
-		return &fsm.CarryRedirects{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Carries: rapid.IntRange(0, 3).Draw(t, "carries") > 0}
+		return &fsm.ReportPolicySupport{Node: among(t, "node", nodes), Boot: among(t, "boot", boots), Carries: rapid.IntRange(0, 3).Draw(t, "carries") > 0}
 	case 16:
-		return &fsm.DeleteRedirect{ID: among(t, "redirect", redirects), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
+		return &fsm.DeletePolicy{ID: among(t, "policy", policies), UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid")}
 	case 9:
 		return &fsm.PutEnrolment{ID: drawSum(t), Node: among(t, "node", nodes), Outside: rapid.Bool().Draw(t, "outside"), TTL: time.Duration(rapid.IntRange(0, 3).Draw(t, "ttl"))}
 	case 10:
@@ -193,9 +193,9 @@ func (w *history) drawPlanner(t *rapid.T) fsm.Command {
 	case 4:
 		return &fsm.AcceptRewind{Source: source}
 	case 5:
-		return &fsm.PutPolicy{ID: policy, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: rapid.Uint64Range(0, 3).Draw(t, "version")}
+		return &fsm.PutRegister{ID: policy, UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Version: rapid.Uint64Range(0, 3).Draw(t, "version")}
 	case 6:
-		return &fsm.DeletePolicy{ID: policy}
+		return &fsm.DeleteRegister{ID: policy}
 	}
 	var versions []fsm.KindVersion
 	for _, kind := range some(t, "kinds", []string{"Service", "Node"}) {

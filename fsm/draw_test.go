@@ -21,17 +21,17 @@ var (
 	oddAddresses = []netip.Addr{
 		{}, netip.MustParseAddr("::ffff:192.0.2.1"), netip.MustParseAddr("2001:db8::1%eth0"),
 	}
-	services  = []fsm.ServiceID{"shop/a", "shop/b", "shop/c"}
-	nodes     = []fsm.NodeID{"n1", "n2", "n3", "n4"}
-	servers   = []fsm.ServerID{"m1-x", "m2-x", "m3-x", "m3-y"}
-	runs      = []string{"r1", "r2"}
-	boots     = []fsm.BootID{"b1", "b2"}
-	ports     = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 80}, {Protocol: fsm.TCP, Number: 443}}
-	lbs       = []fsm.BalancerID{"o1", "o2", "o3"}
-	drivers   = []string{"ns/d1", "ns/d2"}
-	redirects = []fsm.RedirectID{"BalancingPolicy/a", "BalancingPolicy/b", "LocalRedirectPolicy/a"}
-	bindings  = []fsm.BindingID{"x1", "x2", "x3", "x4"}
-	backends  = []string{"", "203.0.113.1:80", "203.0.113.2:80"}
+	services = []fsm.ServiceID{"shop/a", "shop/b", "shop/c"}
+	nodes    = []fsm.NodeID{"n1", "n2", "n3", "n4"}
+	servers  = []fsm.ServerID{"m1-x", "m2-x", "m3-x", "m3-y"}
+	runs     = []string{"r1", "r2"}
+	boots    = []fsm.BootID{"b1", "b2"}
+	ports    = []fsm.Port{{Protocol: fsm.TCP, Number: 80}, {Protocol: fsm.UDP, Number: 80}, {Protocol: fsm.TCP, Number: 443}}
+	lbs      = []fsm.BalancerID{"o1", "o2", "o3"}
+	drivers  = []string{"ns/d1", "ns/d2"}
+	policies = []fsm.PolicyID{"BalancingPolicy/a", "BalancingPolicy/b", "LocalRedirectPolicy/a"}
+	bindings = []fsm.BindingID{"x1", "x2", "x3", "x4"}
+	backends = []string{"", "203.0.113.1:80", "203.0.113.2:80"}
 )
 
 // among draws one of a few, and now and then the zero value.

@@ -83,16 +83,16 @@ type stubborn struct {
 	foul bool
 }
 
-func (stubborn) Kind() Kind { return KindPutPolicy }
+func (stubborn) Kind() Kind { return KindPutRegister }
 
 func (c stubborn) apply(tx *txn) Outcome {
 	for i, name := range c.puts {
-		tx.put(&Policy{ID: PolicyID(name), Version: uint64(i)})
+		tx.put(&Register{ID: RegisterID(name), Version: uint64(i)})
 		tx.fence(name)
 		tx.drawUID(name)
 	}
 	for _, name := range c.gone {
-		if p, ok := find[*Policy](tx.rows, TablePolicies, name); ok {
+		if p, ok := find[*Register](tx.rows, TableRegisters, name); ok {
 			tx.bury(p, nil, "gone")
 		}
 	}
@@ -100,7 +100,7 @@ func (c stubborn) apply(tx *txn) Outcome {
 		g := *tx.group()
 		g.Checkpoint++
 		tx.put(&g)
-		tx.put(&Policy{ID: "\xff"})
+		tx.put(&Register{ID: "\xff"})
 	}
 	return tx.ok()
 }
@@ -253,7 +253,7 @@ func FuzzFit(f *testing.F) {
 			&PutService{Service: Service{ID: ServiceID(id), UID: uid, Pending: Pending{Text: text}, Rare: &Rare{SharingKey: text, Requested: []netip.Addr{at}}}},
 			&Allocate{Address: at, Service: ServiceID(id), Pool: PoolName(uid), SharingKey: text},
 			&PutNode{ID: NodeID(id), UID: uid, Why: text, Addresses: []netip.Addr{at}}, &RegisterBoot{Node: NodeID(id), Boot: BootID(text)},
-			&GrantLease{VIP: at, Holder: NodeID(id)}, &PutPolicy{ID: PolicyID(id), UID: uid, Spec: raw}, &PutHold{ID: HoldID(id), Of: uid, Subjects: []string{text}},
+			&GrantLease{VIP: at, Holder: NodeID(id)}, &PutRegister{ID: RegisterID(id), UID: uid, Spec: raw}, &PutHold{ID: HoldID(id), Of: uid, Subjects: []string{text}},
 			&PutLoadBalancer{ID: BalancerID(id), Driver: uid, Info: []KV{{id, text}}}, &PutPeer{Peer: Peer{Name: PeerName(id), Address: at, Interface: text}},
 			&SetRoute{Prefix: netip.PrefixFrom(at, 128), Hops: []HopSpec{{NodeID(id), at}}}, &FinishOperation{Subject: Subject(id), Message: text},
 		} {

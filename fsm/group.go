@@ -22,7 +22,7 @@ type Group struct {
 	// UntracedBefore bounds the age of BackendRecords that a binding may have been taken over from without a trace being
 	// left (TraceOf): those that were made earlier than this. It is zero while every trace is there.
 	UntracedBefore int64 `pb:"8" json:"untracedBefore,omitempty"` // seconds since 1970, by the API server's clock
-	// LastNumber is the newest that a redirect got without asking for one. From format 2 on.
+	// LastNumber is the newest that a policy got without asking for one. From format 2 on.
 	LastNumber uint32 `pb:"9" json:"lastNumber,omitempty"`
 	// Tunnels, and the newest number that a host got of them, are from format 2 on.
 	Tunnels    TunnelSettings `pb:"40" json:"tunnels,omitzero"`

@@ -50,13 +50,13 @@ type (
 	NodeID string
 	// BootID is drawn by the kernel at every boot; a new one voids what the node acknowledged before.
 	BootID string
-	// PoolName, PeerName, AdvertisementName and PolicyID are the names of configuration objects.
+	// PoolName, PeerName, AdvertisementName and RegisterID are the names of configuration objects.
 	PoolName          string
 	PeerName          string
 	AdvertisementName string
-	PolicyID          string
-	// RedirectID is "kind/name" of a policy of client-side balancing.
-	RedirectID string
+	RegisterID        string
+	// PolicyID is "kind/name" of a policy of client-side balancing.
+	PolicyID string
 	// HostID is the name of a host outside the cluster. It may be the name of a node, which is another machine.
 	HostID string
 	// TunnelID names the host at the end of a tunnel: a node by its name, a host outside the cluster by "outside/" and its name. See

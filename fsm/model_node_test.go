@@ -25,7 +25,7 @@ type mNode struct {
 	tunnels      bool
 	addresses    []netip.Addr
 	number       uint32
-	carries      bool // redirects
+	carries      bool // policies
 	speaks       bool // its own speaker may have told a switch something
 	announced    rev
 	withdrawn    rev

@@ -36,13 +36,13 @@ type model struct {
 	leases    map[netip.Addr]mLease
 	granted   map[netip.Addr]rev // the newest fence of each, whatever became of it
 	nodes     map[fsm.NodeID]mNode
-	policies  map[fsm.PolicyID]mObject
+	registers map[fsm.RegisterID]mObject
 	holds     map[fsm.HoldID]mHold
 	enrolled  map[fsm.EnrolmentID]mEnrolment
 	drains    map[mDrain]rev  // since when
 	aside     map[string]bool // members that are drained and stepped aside
 	moves     map[fsm.ServiceID]mMove
-	redirects map[fsm.RedirectID]mRedirect
+	policies  map[fsm.PolicyID]mPolicy
 	hosts     map[fsm.HostID]mHost
 	revoked   map[mRevoked]int64 // before when
 	numbers   []mNumber
@@ -104,7 +104,7 @@ type (
 		node  fsm.NodeID
 		since rev
 	}
-	mRedirect struct {
+	mPolicy struct {
 		mObject
 		number   uint32
 		told     string // to hosts
@@ -120,7 +120,7 @@ type (
 	}
 	mNumber struct { // that hosts may still hold
 		number uint32
-		of     fsm.RedirectID
+		of     fsm.PolicyID
 		at     rev
 	}
 	mHold struct {
@@ -139,8 +139,8 @@ func newModel() *model {
 		members: map[fsm.ServerID]mMember{}, pools: map[fsm.PoolName][]fsm.Range{}, peers: map[fsm.PeerName]netip.AddrPort{}, links: map[fsm.PeerName]map[string]bool{},
 		adverts: map[fsm.AdvertisementName]bool{}, l2: map[fsm.AdvertisementName]string{}, configs: map[string]bool{}, services: map[fsm.ServiceID]mService{},
 		owners: map[netip.Addr]map[fsm.ServiceID]mOwner{}, routes: map[netip.Prefix]map[fsm.HopSpec]mHop{}, givenUp: map[netip.Addr]map[mGivenUp]rev{},
-		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, policies: map[fsm.PolicyID]mObject{},
-		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, redirects: map[fsm.RedirectID]mRedirect{}, hosts: map[fsm.HostID]mHost{}, revoked: map[mRevoked]int64{}, tunnels: map[fsm.TunnelID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
+		leases: map[netip.Addr]mLease{}, granted: map[netip.Addr]rev{}, nodes: map[fsm.NodeID]mNode{}, registers: map[fsm.RegisterID]mObject{},
+		holds: map[fsm.HoldID]mHold{}, enrolled: map[fsm.EnrolmentID]mEnrolment{}, drains: map[mDrain]rev{}, aside: map[string]bool{}, moves: map[fsm.ServiceID]mMove{}, policies: map[fsm.PolicyID]mPolicy{}, hosts: map[fsm.HostID]mHost{}, revoked: map[mRevoked]int64{}, tunnels: map[fsm.TunnelID]mTunnel{}, views: map[string]mView{}, drivers: map[string]string{}, balancers: map[fsm.BalancerID]mBalancer{},
 		bindings: map[fsm.BindingID]mBinding{}, lines: map[string]mLine{},
 	}
 }
@@ -273,10 +273,10 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 	case *fsm.EndMove:
 		_, known := m.services[c.Service]
 		return drop(m.moves, c.Service) || known
-	case *fsm.PutRedirect:
-		return m.putRedirect(&c.Redirect)
-	case *fsm.JudgeRedirect:
-		r, exists := m.redirects[c.ID]
+	case *fsm.PutPolicy:
+		return m.putPolicy(&c.Policy)
+	case *fsm.SetPolicyHealth:
+		r, exists := m.policies[c.ID]
 		if m.format < 2 || !exists || r.uid != c.UID {
 			return false
 		}
@@ -286,17 +286,17 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 				r.verdicts[at] = v
 			}
 		}
-		m.redirects[c.ID] = r
+		m.policies[c.ID] = r
 		return true
-	case *fsm.DeleteRedirect:
-		if r, exists := m.redirects[c.ID]; !exists || r.uid != c.UID || m.quarantined() {
+	case *fsm.DeletePolicy:
+		if r, exists := m.policies[c.ID]; !exists || r.uid != c.UID || m.quarantined() {
 			return false
 		}
-		m.retire(m.redirects[c.ID].number, c.ID)
-		return drop(m.redirects, c.ID)
+		m.retire(m.policies[c.ID].number, c.ID)
+		return drop(m.policies, c.ID)
 	case *fsm.NumberNode:
 		return m.numberNode(c)
-	case *fsm.CarryRedirects:
+	case *fsm.ReportPolicySupport:
 		n, exists := m.nodes[c.Node]
 		if m.format < 2 || !exists || c.Boot == "" || n.boot != c.Boot {
 			return false
@@ -304,10 +304,10 @@ func (m *model) apply(proposed fsm.Epoch, command fsm.Command) bool {
 		n.carries = c.Carries
 		m.nodes[c.Node] = n
 		return true
-	case *fsm.PutPolicy:
-		return c.ID != "" && putObject(m.policies, c.ID, mObject{c.UID, c.Version})
-	case *fsm.DeletePolicy:
-		return !m.quarantined() && drop(m.policies, c.ID)
+	case *fsm.PutRegister:
+		return c.ID != "" && putObject(m.registers, c.ID, mObject{c.UID, c.Version})
+	case *fsm.DeleteRegister:
+		return !m.quarantined() && drop(m.registers, c.ID)
 	}
 	for _, noun := range []func(fsm.Command) (bool, bool){m.applyAddress, m.applyNode, m.applyConfig, m.applyBalancer, m.applyBinding, m.applyTunnel} {
 		if ok, known := noun(command); known {
@@ -378,13 +378,13 @@ func (m *model) shares(id fsm.ServiceID) bool {
 	return false
 }
 
-// putRedirect: an object keeps its number; a new one gets what it asks for if nobody else has it, otherwise the next that nobody has.
-func (m *model) putRedirect(r *fsm.Redirect) bool {
-	old, exists := m.redirects[r.ID]
+// putPolicy: an object keeps its number; a new one gets what it asks for if nobody else has it, otherwise the next that nobody has.
+func (m *model) putPolicy(r *fsm.Policy) bool {
+	old, exists := m.policies[r.ID]
 	if m.format < 2 || r.ID == "" || exists && old.uid == r.UID && r.Version < old.version {
 		return false
 	}
-	next := mRedirect{mObject{r.UID, r.Version}, old.number, "", old.since, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
+	next := mPolicy{mObject{r.UID, r.Version}, old.number, "", old.since, r.Probe.Type, map[mProbed]bool{}, map[mProbed]fsm.ProbeVerdict{}, map[string]mProxied{}}
 	for _, b := range r.Backends {
 		for _, c := range r.Captures {
 			if b.Pod == "" && b.Address.BitLen() == c.Address.BitLen() && r.Probe.Type != "" && r.Probe.Type != "None" {
@@ -412,7 +412,7 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	next.told = told
 	if !exists || old.uid != r.UID {
 		taken := map[uint32]bool{0: true}
-		for id, other := range m.redirects {
+		for id, other := range m.policies {
 			taken[other.number] = taken[other.number] || id != r.ID
 		}
 		own := map[uint32]bool{}
@@ -439,7 +439,7 @@ func (m *model) putRedirect(r *fsm.Redirect) bool {
 	if !exists || old.told != told || old.number != next.number {
 		next.since = m.now
 	}
-	m.redirects[r.ID] = next
+	m.policies[r.ID] = next
 	return true
 }
 
@@ -502,7 +502,7 @@ func (m *model) removeHost(id fsm.HostID) bool {
 	return some
 }
 
-// mayHold tells whether a node that carries redirects out has not acknowledged that a number was given up.
+// mayHold tells whether a node that carries policies out has not acknowledged that a number was given up.
 func (m *model) mayHold(n mNumber) bool {
 	for _, node := range m.nodes {
 		if node.carries && older(node.acknowledged, n.at) {
@@ -517,7 +517,7 @@ func (m *model) mayHold(n mNumber) bool {
 	return false
 }
 
-func (m *model) retire(number uint32, of fsm.RedirectID) {
+func (m *model) retire(number uint32, of fsm.PolicyID) {
 	m.numbers = slices.DeleteFunc(m.numbers, func(n mNumber) bool { return !m.mayHold(n) })
 	if now := (mNumber{number, of, m.now}); m.mayHold(now) { // nobody has acknowledged yet what is happening
 		m.numbers = append(slices.DeleteFunc(m.numbers, func(n mNumber) bool { return n.number == number && n.at == m.now }), now)

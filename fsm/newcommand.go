@@ -85,10 +85,10 @@ func newCommand(k Kind) Command {
 		return &GrantLease{}
 	case KindEndLease:
 		return &EndLease{}
-	case KindPutPolicy:
-		return &PutPolicy{}
-	case KindDeletePolicy:
-		return &DeletePolicy{}
+	case KindPutRegister:
+		return &PutRegister{}
+	case KindDeleteRegister:
+		return &DeleteRegister{}
 	case KindPutHold:
 		return &PutHold{}
 	case KindReleaseHold:
@@ -131,12 +131,12 @@ func newCommand(k Kind) Command {
 		return &BeginMove{}
 	case KindEndMove:
 		return &EndMove{}
-	case KindPutRedirect:
-		return &PutRedirect{}
-	case KindDeleteRedirect:
-		return &DeleteRedirect{}
-	case KindJudgeRedirect:
-		return &JudgeRedirect{}
+	case KindPutPolicy:
+		return &PutPolicy{}
+	case KindDeletePolicy:
+		return &DeletePolicy{}
+	case KindSetPolicyHealth:
+		return &SetPolicyHealth{}
 	case KindJudgeService:
 		return &JudgeService{}
 	case KindRevoke:
@@ -165,8 +165,8 @@ func newCommand(k Kind) Command {
 		return &ReportTunnels{}
 	case KindNumberNode:
 		return &NumberNode{}
-	case KindCarryRedirects:
-		return &CarryRedirects{}
+	case KindReportPolicySupport:
+		return &ReportPolicySupport{}
 	}
 	return nil
 }

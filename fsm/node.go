@@ -56,8 +56,8 @@ type Node struct {
 	Others []netip.Addr `pb:"50" json:"others,omitempty"`
 	// Number is its id on hosts, unlike that of any other node; 0 until it is given one. From format 2 on.
 	Number uint32 `pb:"60" json:"number,omitempty"`
-	// Redirects says that its agent carries redirects out. From format 2 on.
-	Redirects bool `pb:"61" json:"redirects,omitempty"`
+	// Redirects says that its agent carries policies out. From format 2 on.
+	Redirects bool `pb:"61" json:"policies,omitempty"`
 	// Speaking is from format 2 on.
 	Speaking Speaking `pb:"65" json:"speaking"`
 }

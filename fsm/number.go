@@ -4,13 +4,13 @@ package fsm
 
 import "fmt"
 
-// Number is one that a redirect had which is gone, or has another now, and that hosts may still hold: whoever had it next would be taken
-// for that redirect there. It stays until every node whose agent carries redirects out, and every host outside the cluster that was there,
+// Number is one that a policy had which is gone, or has another now, and that hosts may still hold: whoever had it next would be taken
+// for that policy there. It stays until every node whose agent carries policies out, and every host outside the cluster that was there,
 // has acknowledged what came after it. From format 2 on.
 type Number struct {
 	seal
-	Number uint32     `pb:"1" json:"number"`
-	Of     RedirectID `pb:"2" json:"of"`
+	Number uint32   `pb:"1" json:"number"`
+	Of     PolicyID `pb:"2" json:"of"`
 	// At is when it was given up: a node that acknowledged this holds it no more.
 	At Revision `pb:"3" json:"at"`
 }
@@ -26,9 +26,9 @@ func (n *Number) Key() string {
 	return fmt.Sprintf("%016x%016x%08x", uint64(n.At.Epoch), uint64(n.At.Index), n.Number)
 }
 
-// NumberHolder is the redirect that has a number, or had it while hosts may still hold it; gone says that. It is false for a free number.
-func (v *View) NumberHolder(number uint32) (id RedirectID, gone, held bool) {
-	if r, ok := redirectWith(v.rows, number); ok {
+// NumberHolder is the policy that has a number, or had it while hosts may still hold it; gone says that. It is false for a free number.
+func (v *View) NumberHolder(number uint32) (id PolicyID, gone, held bool) {
+	if r, ok := policyWith(v.rows, number); ok {
 		return r.ID, false, true
 	}
 	if n, ok := lastHeld(v.rows, number); ok {
@@ -37,8 +37,8 @@ func (v *View) NumberHolder(number uint32) (id RedirectID, gone, held bool) {
 	return "", false, false
 }
 
-func redirectWith(r *rows, number uint32) (*Redirect, bool) {
-	has := listRefs[*Redirect](r, TableRedirects, refNumber, utoa(uint64(number)))
+func policyWith(r *rows, number uint32) (*Policy, bool) {
+	has := listRefs[*Policy](r, TablePolicies, refNumber, utoa(uint64(number)))
 	if len(has) == 0 {
 		return nil, false
 	}
@@ -56,7 +56,7 @@ func lastHeld(r *rows, number uint32) (*Number, bool) {
 	return last, any && upto.Before(last.At)
 }
 
-// heldUpto is what every node has acknowledged whose agent carries redirects out, and every host outside the cluster; false if there is
+// heldUpto is what every node has acknowledged whose agent carries policies out, and every host outside the cluster; false if there is
 // none.
 func heldUpto(r *rows) (upto Revision, any bool) {
 	note := func(has Revision) {
@@ -78,7 +78,7 @@ func heldUpto(r *rows) (upto Revision, any bool) {
 }
 
 // giveUp keeps a number from others while hosts may hold it, and forgets those that they hold no more.
-func (tx *txn) giveUp(number uint32, of RedirectID) {
+func (tx *txn) giveUp(number uint32, of PolicyID) {
 	upto, any := heldUpto(tx.rows)
 	held := 0
 	for _, n := range list[*Number](tx.rows, TableNumbers) {
@@ -96,19 +96,19 @@ func (tx *txn) giveUp(number uint32, of RedirectID) {
 	}
 }
 
-// numberFree tells whether a number may be given to a redirect. One that it had before under its name it may have again.
-func (tx *txn) numberFree(n uint32, id RedirectID) bool {
+// numberFree tells whether a number may be given to a policy. One that it had before under its name it may have again.
+func (tx *txn) numberFree(n uint32, id PolicyID) bool {
 	if n == 0 {
 		return false
 	}
-	if has, ok := redirectWith(tx.rows, n); ok && has.ID != id {
+	if has, ok := policyWith(tx.rows, n); ok && has.ID != id {
 		return false
 	}
 	last, held := lastHeld(tx.rows, n)
 	return !held || last.Of == id
 }
 
-// nextNumber is one that no redirect has. A host may hold what is gone from the record, so they are given in turn.
+// nextNumber is one that no policy has. A host may hold what is gone from the record, so they are given in turn.
 func (tx *txn) nextNumber() uint32 {
 	g := *tx.group()
 	for g.LastNumber++; !tx.numberFree(g.LastNumber, ""); {
@@ -129,7 +129,7 @@ func (*NumberNode) Kind() Kind { return KindNumberNode }
 
 func (c *NumberNode) apply(tx *txn) Outcome {
 	subject := "node " + string(c.ID)
-	if out, old := tx.formatBelow(formatRedirects, subject); old {
+	if out, old := tx.formatBelow(formatPolicies, subject); old {
 		return out
 	}
 	n, ok := find[*Node](tx.rows, TableNodes, string(c.ID))
@@ -156,18 +156,18 @@ func (tx *txn) nodeNumberFree(n uint32) bool {
 	return n != 0 && len(listRefs[*Node](tx.rows, TableNodes, refNumber, utoa(uint64(n)))) == 0
 }
 
-// CarryRedirects says whether the agent of a node carries redirects out.
-type CarryRedirects struct {
+// ReportPolicySupport says whether the agent of a node carries policies out.
+type ReportPolicySupport struct {
 	Node    NodeID `pb:"1"`
 	Boot    BootID `pb:"2" max:"128"` // that the agent runs under
 	Carries bool   `pb:"3"`
 }
 
-// Kind is KindCarryRedirects.
-func (*CarryRedirects) Kind() Kind { return KindCarryRedirects }
+// Kind is KindReportPolicySupport.
+func (*ReportPolicySupport) Kind() Kind { return KindReportPolicySupport }
 
-func (c *CarryRedirects) apply(tx *txn) Outcome {
-	n, out := tx.says(c.Node, c.Boot, formatRedirects)
+func (c *ReportPolicySupport) apply(tx *txn) Outcome {
+	n, out := tx.says(c.Node, c.Boot, formatPolicies)
 	if n == nil || n.Redirects == c.Carries {
 		return out
 	}

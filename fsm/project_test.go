@@ -85,8 +85,8 @@ func (m *model) facts() facts {
 		f.add("node", id, n.uid, n.version, n.eligible, n.tunnels, n.zone, n.leaving, n.others, uint8(n.liveness), n.boot, n.acknowledged, n.failed)
 		f.add("speaker", id, n.speaks, n.announced, n.withdrawn, n.excused, n.away, n.sessions)
 	}
-	for id, p := range m.policies {
-		f.add("policy", id, p.uid, p.version)
+	for id, p := range m.registers {
+		f.add("register", id, p.uid, p.version)
 	}
 	for id, h := range m.holds {
 		f.add("hold", id, h.subjects, h.released)
@@ -103,8 +103,8 @@ func (m *model) facts() facts {
 	for id, to := range m.moves {
 		f.add("move", id, to.node, to.since)
 	}
-	for id, r := range m.redirects {
-		f.add("redirect", id, r.uid, r.version, r.number, r.since)
+	for id, r := range m.policies {
+		f.add("policy", id, r.uid, r.version, r.number, r.since)
 		for _, v := range r.verdicts {
 			f.add("verdict", fmt.Sprint(id, v.Address, v.Port), v)
 		}
@@ -209,8 +209,8 @@ func factsOf(v *fsm.View) facts {
 		f.add("node", r.ID, r.UID, r.Version, r.Eligible, r.Tunnels, r.Zone, r.Leaving, r.Others, uint8(r.Liveness), r.Boot, r.Acknowledged, r.Failed)
 		f.add("speaker", r.ID, r.Speaking.Speaks, r.Speaking.Announced, r.Speaking.Withdrawn, r.Speaking.Excused, r.Speaking.Absence, r.Speaking.Sessions)
 	}
-	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
-		f.add("policy", r.ID, r.UID, r.Version)
+	for _, r := range fsm.List[*fsm.Register](v, fsm.TableRegisters) {
+		f.add("register", r.ID, r.UID, r.Version)
 	}
 	for _, r := range fsm.List[*fsm.Hold](v, fsm.TableHolds) {
 		f.add("hold", r.ID, fmt.Sprint(r.Subjects), r.Released)
@@ -227,8 +227,8 @@ func factsOf(v *fsm.View) facts {
 	for _, r := range fsm.List[*fsm.Move](v, fsm.TableMoves) {
 		f.add("move", r.Service, r.Node, r.Since)
 	}
-	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		f.add("redirect", r.ID, r.UID, r.Version, r.Number, r.Since)
+	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
+		f.add("policy", r.ID, r.UID, r.Version, r.Number, r.Since)
 		for _, v := range r.Verdicts {
 			f.add("verdict", fmt.Sprint(r.ID, v.Address, v.Port), v)
 		}

@@ -17,7 +17,7 @@ const (
 	refSpec     index = "spec"     // balancers by driver and what they are to be
 	refBalancer index = "balancer" // bindings by balancer
 	refAge      index = "age"      // graves, oldest first
-	refNumber   index = "number"   // redirects, nodes, and numbers that hosts may hold, by number
+	refNumber   index = "number"   // policies, nodes, and numbers that hosts may hold, by number
 	refHop      index = "hop"      // next hops of routes, by node: they are counted alone (see countedOf)
 )
 
@@ -37,7 +37,7 @@ func refsOf(r Record) []ref {
 		return []ref{{refSubject, string(r.Subject())}, {refBalancer, string(r.Balancer)}}
 	case *LoadBalancer:
 		return []ref{{refSubject, string(r.Subject())}, {refDriver, r.Driver}, {refSpec, r.wish()}}
-	case *Redirect:
+	case *Policy:
 		return []ref{{refNumber, utoa(uint64(r.Number))}}
 	case *Number:
 		return []ref{{refNumber, utoa(uint64(r.Number))}}
@@ -87,8 +87,8 @@ func sameRefs(old, now Record) bool {
 		return old.Balancer == now.Balancer && old.Address == now.Address && old.Identity == now.Identity
 	case *LoadBalancer:
 		return old.Identity == now.(*LoadBalancer).Identity // driver and spec stay
-	case *Redirect:
-		return old.Number == now.(*Redirect).Number
+	case *Policy:
+		return old.Number == now.(*Policy).Number
 	case *Node:
 		return old.Number == now.(*Node).Number
 	case *Grave:

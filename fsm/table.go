@@ -23,7 +23,7 @@ const (
 	TableBindings         Table = "bindings"
 	TableOperations       Table = "operations"
 	TableLeases           Table = "leases"
-	TablePolicies         Table = "policies"
+	TableRegisters        Table = "policies" // by the name of before policies had one of their own
 	TableHolds            Table = "holds"
 	TableViews            Table = "views"
 	TableGraves           Table = "graves"
@@ -32,7 +32,7 @@ const (
 	TableL2Advertisements Table = "l2advertisements"
 	TableDrains           Table = "drains"
 	TableMoves            Table = "moves"
-	TableRedirects        Table = "redirects"
+	TablePolicies         Table = "redirects" // as snapshots and graves have it
 	TableHosts            Table = "hosts"
 	TableTunnels          Table = "tunnels"
 	TableNumbers          Table = "numbers"
@@ -44,8 +44,8 @@ func Tables() []Table {
 	return []Table{
 		TableGroup, TableMembers, TablePools, TableAllocations, TableServices, TableRoutes, TablePeers,
 		TableAdvertisements, TableNodes, TableNodeConfigs, TableBalancers, TableBindings, TableOperations,
-		TableLeases, TablePolicies, TableHolds, TableViews, TableGraves,
-		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TableRedirects,
+		TableLeases, TableRegisters, TableHolds, TableViews, TableGraves,
+		TableEnrolments, TableDrivers, TableDrains, TableL2Advertisements, TableMoves, TablePolicies,
 		TableHosts,
 		TableTunnels,
 		TableNumbers,
@@ -97,8 +97,8 @@ func newRecord(t Table) (Record, error) {
 		return &Operation{}, nil
 	case TableLeases:
 		return &Lease{}, nil
-	case TablePolicies:
-		return &Policy{}, nil
+	case TableRegisters:
+		return &Register{}, nil
 	case TableHolds:
 		return &Hold{}, nil
 	case TableViews:
@@ -115,8 +115,8 @@ func newRecord(t Table) (Record, error) {
 		return &L2Advertisement{}, nil
 	case TableMoves:
 		return &Move{}, nil
-	case TableRedirects:
-		return &Redirect{}, nil
+	case TablePolicies:
+		return &Policy{}, nil
 	case TableHosts:
 		return &Host{}, nil
 	case TableTunnels:

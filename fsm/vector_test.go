@@ -22,7 +22,7 @@ func TestPropertyFrozenVectorsStay(t *testing.T) {
 		}
 		var copies []copied
 		put := func(slot int) {
-			r := &Policy{Version: rapid.Uint64().Draw(t, "version")}
+			r := &Register{Version: rapid.Uint64().Draw(t, "version")}
 			v.set(uint32(slot), r)
 			if slot == len(model) {
 				model = append(model, nil)

@@ -15,7 +15,7 @@ func policies(n int) *State {
 	s := New()
 	for i := range n {
 		epoch := Epoch(1)
-		var c Command = &PutPolicy{ID: PolicyID(fmt.Sprintf("p%d", i)), UID: "u", Version: 1, Spec: []byte("{}")}
+		var c Command = &PutRegister{ID: RegisterID(fmt.Sprintf("p%d", i)), UID: "u", Version: 1, Spec: []byte("{}")}
 		if i == 0 {
 			epoch, c = 0, &InitGroup{Group: "g1", Format: NewestFormat}
 		}
@@ -38,11 +38,11 @@ func TestVerifyFindsWhatChangedInMemory(t *testing.T) {
 	}{
 		"nothing": {func(*State) {}, ""},
 		"content": {func(s *State) {
-			p, _ := Get[*Policy](s.Read(), TablePolicies, "p300")
+			p, _ := Get[*Register](s.Read(), TableRegisters, "p300")
 			p.Spec[0] ^= 1
 		}, `policies "p300"`},
 		"hash": {func(s *State) {
-			p, _ := Get[*Policy](s.Read(), TablePolicies, "p7")
+			p, _ := Get[*Register](s.Read(), TableRegisters, "p7")
 			p.sum.Lo ^= 1 << 40
 		}, `policies "p7"`},
 		"sum": {func(s *State) { s.view.Load().digest.Hi ^= 1 }, "sum up to"},

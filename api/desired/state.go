@@ -51,7 +51,7 @@ type State struct {
 type item struct {
 	key     string
 	value   string
-	decoded any // *Told, *Redirect or tunnelItem, of items of these kinds
+	decoded any // *Told, *Policy or tunnelItem, of items of these kinds
 }
 
 func (i item) compare(o item) int { return cmp.Compare(i.key, o.key) }
@@ -143,8 +143,8 @@ func newItem(key string, value []byte) (i item, err error) {
 	case kindAddress:
 		err = checkAddress(key, value)
 		i.value = unique.Make(i.value).Value() // most have the same few ports
-	case kindRedirect:
-		i.decoded, err = decodeRedirect(key, value)
+	case kindPolicy:
+		i.decoded, err = decodePolicy(key, value)
 	case kindTunnel:
 		i.decoded, err = decodeTunnel(key, value)
 	case kindNode:

@@ -103,11 +103,3 @@ type Lease struct {
 	Fence  Revision `json:"fence"`
 	TermMs int64    `json:"termMs"`
 }
-
-// Policy is a balancing policy that agents carry out.
-type Policy struct {
-	Name    string `json:"name"`
-	UID     string `json:"uid"`
-	Version uint64 `json:"version"`
-	Spec    []byte `json:"spec"` // its canonical form, base64
-}

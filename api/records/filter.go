@@ -16,7 +16,7 @@ func documents() map[string]any {
 	return map[string]any{
 		"services": Service{}, "pools": Pool{}, "allocations": Allocation{}, "drivers": Driver{}, "loadbalancers": LoadBalancer{}, "bindings": Binding{},
 		"operations": Operation{}, "routes": Route{}, "peers": Peer{}, "advertisements": Advertisement{}, "l2advertisements": L2Advertisement{}, "nodes": Node{}, "hosts": Host{}, "tunnels": Tunnel{},
-		"nodeconfigs": NodeConfig{}, "leases": Lease{}, "policies": Policy{}, "redirects": Redirect{}, "holds": Hold{}, "drains": Drain{}, "moves": Move{},
+		"nodeconfigs": NodeConfig{}, "leases": Lease{}, "policies": Policy{}, Registers: Register{}, "holds": Hold{}, "drains": Drain{}, "moves": Move{},
 		"revocations": Revocation{}, "members": Member{}, "sources": Source{}, "group": Group{},
 	}
 }

@@ -36,9 +36,9 @@ type board struct {
 	// wanted is the newest revision at which a hop of each node came to be wanted, or a port was given up of an address that
 	// leads there: its node has to acknowledge that, whether or not anything changed for it.
 	wanted map[fsm.NodeID]fsm.Revision
-	// redirected is the newest revision at which a redirect came to be what it is, or gave its number up: those who are told redirects
+	// policiesSince is the newest revision at which a policy came to be what it is, or gave its number up: those who are told policies
 	// have to acknowledge that, whether or not anything changed for them.
-	redirected fsm.Revision
+	policiesSince fsm.Revision
 	// meshed is likewise of tunnels, for those who make them.
 	meshed fsm.Revision
 	// probed is likewise of what is probed of Services, for those who are told those.
@@ -56,7 +56,7 @@ func newBoard(record Record) *board {
 // itemTables are what items and wanted hops are made of, ownTables what is each node's own.
 func itemTables() []fsm.Table {
 	return []fsm.Table{
-		fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TableRedirects, fsm.TableNumbers, fsm.TableTunnels, fsm.TableGroup,
+		fsm.TableAllocations, fsm.TableRoutes, fsm.TableServices, fsm.TableNodes, fsm.TablePolicies, fsm.TableNumbers, fsm.TableTunnels, fsm.TableGroup,
 	}
 }
 
@@ -158,9 +158,9 @@ func (b *board) deriveItems(v *fsm.View) (bool, error) {
 	})
 	changed := changedItems{
 		addresses: slices.SortedFunc(maps.Keys(dirty), netip.Addr.Compare), services: slices.Sorted(maps.Keys(serving)),
-		redirects: redirectsThatChanged(b.view, v), nodes: moved, tunnels: b.tunnelsThatChanged(v),
+		policies: policiesThatChanged(b.view, v), nodes: moved, tunnels: b.tunnelsThatChanged(v),
 	}
-	for _, note := range []func(*fsm.View) bool{b.noteTunnels, b.noteRedirects, b.noteProbes} {
+	for _, note := range []func(*fsm.View) bool{b.noteTunnels, b.notePolicies, b.noteProbes} {
 		news = note(v) || news
 	}
 	b.inside.begin(b.at, v.Revision())
@@ -239,9 +239,9 @@ func nodesThatMoved(before, after *fsm.View) (out []fsm.NodeID) {
 	return out
 }
 
-// redirectsThatChanged are in order.
-func redirectsThatChanged(before, after *fsm.View) (out []fsm.RedirectID) {
-	fsm.Changes(before, after, fsm.TableRedirects, either(func(r *fsm.Redirect) { out = append(out, r.ID) }))
+// policiesThatChanged are in order.
+func policiesThatChanged(before, after *fsm.View) (out []fsm.PolicyID) {
+	fsm.Changes(before, after, fsm.TablePolicies, either(func(r *fsm.Policy) { out = append(out, r.ID) }))
 	slices.Sort(out)
 	return out
 }
@@ -286,14 +286,14 @@ func (b *board) noteWanted(r *fsm.Route) (news bool) {
 	return news
 }
 
-// noteRedirects remembers since when there is something to acknowledge of redirects, and tells whether that is new.
-func (b *board) noteRedirects(v *fsm.View) (news bool) {
+// notePolicies remembers since when there is something to acknowledge of policies, and tells whether that is new.
+func (b *board) notePolicies(v *fsm.View) (news bool) {
 	note := func(at fsm.Revision) {
-		if b.redirected.Before(at) {
-			b.redirected, news = at, true
+		if b.policiesSince.Before(at) {
+			b.policiesSince, news = at, true
 		}
 	}
-	fsm.Changes(b.view, v, fsm.TableRedirects, func(_, after *fsm.Redirect) {
+	fsm.Changes(b.view, v, fsm.TablePolicies, func(_, after *fsm.Policy) {
 		if after != nil {
 			note(after.Since)
 		}

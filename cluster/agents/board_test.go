@@ -72,11 +72,11 @@ func checkAll(t interface {
 	if have, want := fmt.Sprint(toldServices(s)), fmt.Sprint(expectedServices(v)); have != want {
 		t.Fatalf("services\n%s\nwant\n%s", have, want)
 	}
-	told := map[string]desired.Redirect{}
-	for _, r := range s.Redirects() {
+	told := map[string]desired.Policy{}
+	for _, r := range s.Policies() {
 		told[r.Name] = *r
 	}
-	if have, want := fmt.Sprint(told), fmt.Sprint(expectedRedirects(v)); have != want {
+	if have, want := fmt.Sprint(told), fmt.Sprint(expectedPolicies(v)); have != want {
 		t.Fatalf("redirects\n%s\nwant\n%s", have, want)
 	}
 	nodes := map[netip.Addr]bool{}
@@ -90,11 +90,11 @@ func checkAll(t interface {
 	}
 }
 
-// expectedRedirects are those that capture something somewhere.
-func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
-	out := map[string]desired.Redirect{}
-	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		one := desired.Redirect{Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode, Outside: r.Outside, Mode: r.Mode}
+// expectedPolicies are those that capture something somewhere.
+func expectedPolicies(v *fsm.View) map[string]desired.Policy {
+	out := map[string]desired.Policy{}
+	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
+		one := desired.Policy{Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode, Outside: r.Outside, Mode: r.Mode}
 		for _, n := range r.Nodes {
 			one.Nodes = append(one.Nodes, string(n))
 		}
@@ -103,7 +103,7 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 			one.Captures = append(one.Captures, desired.Capture{Address: c.Address, Port: desired.Port{Protocol: 17, Number: c.Port.Number}, Target: c.Target})
 		}
 		for _, b := range r.Backends {
-			told := desired.RedirectBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready}
+			told := desired.PolicyBackend{Address: b.Address, Node: string(b.Node), Ready: b.Ready}
 			if r.SpareOwn { // who is spared is found by UID
 				if told.UID = b.UID; b.HostUID != "" {
 					told.UID = b.HostUID
@@ -124,17 +124,17 @@ func expectedRedirects(v *fsm.View) map[string]desired.Redirect {
 	return out
 }
 
-func drawRedirect(t *rapid.T) fsm.Command {
-	id := rapid.SampledFrom([]fsm.RedirectID{"BalancingPolicy/a", "LocalRedirectPolicy/a"}).Draw(t, "redirect")
+func drawPolicy(t *rapid.T) fsm.Command {
+	id := rapid.SampledFrom([]fsm.PolicyID{"BalancingPolicy/a", "LocalRedirectPolicy/a"}).Draw(t, "policy")
 	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
-		return &fsm.DeleteRedirect{ID: id}
+		return &fsm.DeletePolicy{ID: id}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "judge") == 0 {
-		return &fsm.JudgeRedirect{ID: id, Verdicts: []fsm.ProbeVerdict{{
+		return &fsm.SetPolicyHealth{ID: id, Verdicts: []fsm.ProbeVerdict{{
 			Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 5353}, Healthy: rapid.Bool().Draw(t, "healthy"), Say: 1, Of: 1,
 		}}}
 	}
-	r := fsm.Redirect{
+	r := fsm.Policy{
 		ID: id, Created: rapid.Int64Range(1, 3).Draw(t, "created"), Mode: rapid.SampledFrom([]string{"podEndpoint", "local"}).Draw(t, "mode"),
 		EveryNode: rapid.Bool().Draw(t, "every node"), Outside: rapid.Bool().Draw(t, "outside"), SpareOwn: rapid.Bool().Draw(t, "spares"),
 		FallThrough: rapid.Bool().Draw(t, "falls through"), Service: fsm.ServiceID(rapid.SampledFrom([]string{"", "ns/s0"}).Draw(t, "service")),
@@ -146,7 +146,7 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		r.Captures = append(r.Captures, fsm.Capture{Address: drawAddress(t), Port: fsm.Port{Protocol: fsm.UDP, Number: 53}, Target: 5353})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "backends") {
-		b := fsm.RedirectBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", UID: "u-p", Ready: rapid.Bool().Draw(t, "ready")}
+		b := fsm.PolicyBackend{Address: drawAddress(t), Node: "n1", Pod: "ns/p", UID: "u-p", Ready: rapid.Bool().Draw(t, "ready")}
 		if rapid.Bool().Draw(t, "listed") {
 			b.Node, b.Pod, b.UID = "", "", ""
 		} else if rapid.Bool().Draw(t, "static") {
@@ -155,7 +155,7 @@ func drawRedirect(t *rapid.T) fsm.Command {
 		r.Backends = append(r.Backends, b)
 	}
 	r.Probe = fsm.Probe{Type: rapid.SampledFrom([]string{"", "None", "HTTP", "HTTP"}).Draw(t, "probe"), Port: 80, Path: "/ok", Statuses: []uint32{200}, Interval: time.Second, Timeout: time.Minute, Healthy: 2, Unhealthy: 3}
-	return &fsm.PutRedirect{Redirect: r}
+	return &fsm.PutPolicy{Policy: r}
 }
 
 func toldServices(s desired.State) map[string]desired.Service {
@@ -245,7 +245,7 @@ func drawCommand(t *rapid.T, g *grouptest.Group) fsm.Command {
 	a := drawAddress(t)
 	switch rapid.IntRange(0, 11).Draw(t, "command") {
 	case 11:
-		return drawRedirect(t)
+		return drawPolicy(t)
 	case 10:
 		id := rapid.SampledFrom([]fsm.NodeID{"n1", "n2"}).Draw(t, "node")
 		node, _ := fsm.Get[*fsm.Node](g.Read(), fsm.TableNodes, string(id))
@@ -431,8 +431,8 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 			if have, want := fmt.Sprint(toldServices(fresh[tellsAddressed].steps.State)), fmt.Sprint(addressed); have != want {
 				t.Fatalf("who serves no node ports is told\n%s\nwant\n%s", have, want)
 			}
-			if some := fresh[tellsAddressed].steps.State; len(some.NodeAddresses())+len(some.Redirects()) > 0 {
-				t.Fatalf("who serves no node ports is told of nodes at %v, and of %d redirects", some.NodeAddresses(), len(some.Redirects()))
+			if some := fresh[tellsAddressed].steps.State; len(some.NodeAddresses())+len(some.Policies()) > 0 {
+				t.Fatalf("who serves no node ports is told of nodes at %v, and of %d redirects", some.NodeAddresses(), len(some.Policies()))
 			}
 			if c := fresh[tellsAll].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)

@@ -66,27 +66,27 @@ func (from source) deriveNode(id fsm.NodeID, to sink) error {
 	return to.put(key, value, tellsAll)
 }
 
-// deriveRedirect brings one redirect's item up to date. One that captures nothing, or is effective nowhere, is nothing to tell. Which of
+// derivePolicy brings one policy's item up to date. One that captures nothing, or is effective nowhere, is nothing to tell. Which of
 // two counts at a place is decided on each host.
-func (from source) deriveRedirect(id fsm.RedirectID, to sink) error {
-	key := desired.RedirectKey(string(id))
-	r, ok := fsm.Get[*fsm.Redirect](from.view, fsm.TableRedirects, string(id))
+func (from source) derivePolicy(id fsm.PolicyID, to sink) error {
+	key := desired.PolicyKey(string(id))
+	r, ok := fsm.Get[*fsm.Policy](from.view, fsm.TablePolicies, string(id))
 	if err := from.deriveProxy(r, id, to); err != nil {
 		return err
 	}
 	if !ok || len(r.Captures) == 0 || !r.EveryNode && !r.Outside && len(r.Nodes) == 0 {
 		return to.drop(key)
 	}
-	value, err := desired.RedirectValue(redirectOf(r))
+	value, err := desired.PolicyValue(policyOf(r))
 	if err != nil {
 		return err
 	}
 	return to.put(key, value, tellsAll)
 }
 
-// deriveProxy brings the item about a redirect's proxy ports up to date; r may be nil. It is told before clients are sent there, and
+// deriveProxy brings the item about a policy's proxy ports up to date; r may be nil. It is told before clients are sent there, and
 // to nodes where the policy is not effective.
-func (from source) deriveProxy(r *fsm.Redirect, id fsm.RedirectID, to sink) error {
+func (from source) deriveProxy(r *fsm.Policy, id fsm.PolicyID, to sink) error {
 	key := desired.ProxyKey(string(id))
 	var p desired.Proxy
 	if r != nil {
@@ -145,8 +145,8 @@ func endOf(v *fsm.View, host fsm.TunnelID) *desired.TunnelHost {
 // pods is (balancing §6). They are in order of their addresses.
 const atHostPorts = "hostPort"
 
-func redirectOf(r *fsm.Redirect) desired.Redirect {
-	out := desired.Redirect{
+func policyOf(r *fsm.Policy) desired.Policy {
+	out := desired.Policy{
 		Name: string(r.ID), Number: r.Number, Created: r.Created, EveryNode: r.EveryNode,
 		Outside: r.Outside, OfService: r.Service != "", Mode: r.Mode, SpareOwn: r.SpareOwn, FallThrough: r.FallThrough,
 	}
@@ -157,7 +157,7 @@ func redirectOf(r *fsm.Redirect) desired.Redirect {
 		out.Captures = append(out.Captures, desired.Capture{Address: c.Address, Port: portOf(c.Port), Target: c.Target})
 	}
 	for _, e := range r.Backends {
-		next := desired.RedirectBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
+		next := desired.PolicyBackend{Address: e.Address, Node: string(e.Node), Ready: e.Ready}
 		if r.SpareOwn {
 			next.UID = cmp.Or(e.HostUID, e.UID) // its cgroup is named by
 		} else if last := len(out.Backends) - 1; r.Mode == atHostPorts && last >= 0 && out.Backends[last].Address == e.Address {

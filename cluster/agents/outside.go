@@ -49,7 +49,7 @@ func (b *board) deriveOutside(was source, v *fsm.View, changed changedItems) (ne
 // tellOutside tells what hosts may hear of.
 func (from source) tellOutside(of changedItems, to sink) error {
 	return errors.Join(
-		each("service", of.services, from.tellService, to), each("redirect", of.redirects, from.tellRedirect, to),
+		each("service", of.services, from.tellService, to), each("policy", of.policies, from.tellPolicy, to),
 		each("node", of.nodes, from.tellNode, to), each("tunnel of", of.tunnels, from.tellTunnel, to),
 	)
 }
@@ -89,19 +89,19 @@ func (from source) tellService(id fsm.ServiceID, to sink) error {
 	return to.put(key, value, tellsAll)
 }
 
-// tellRedirect tells a policy that is effective outside. None of its pods are a host's own, so that local redirection never is.
-func (from source) tellRedirect(id fsm.RedirectID, to sink) error {
-	key := desired.RedirectKey(string(id))
-	r, ok := fsm.Get[*fsm.Redirect](from.view, fsm.TableRedirects, string(id))
+// tellPolicy tells a policy that is effective outside. None of its pods are a host's own, so that local redirection never is.
+func (from source) tellPolicy(id fsm.PolicyID, to sink) error {
+	key := desired.PolicyKey(string(id))
+	r, ok := fsm.Get[*fsm.Policy](from.view, fsm.TablePolicies, string(id))
 	if !ok || len(r.Captures) == 0 || !r.Outside || r.Mode == desired.ToLocalPods {
 		return to.drop(key)
 	}
-	told := redirectOf(r)
+	told := policyOf(r)
 	told.EveryNode, told.Nodes, told.SpareOwn = false, nil, false
 	for i := range told.Backends {
 		told.Backends[i].Node, told.Backends[i].UID = "", ""
 	}
-	value, err := desired.RedirectValue(told)
+	value, err := desired.PolicyValue(told)
 	if err != nil {
 		return err
 	}

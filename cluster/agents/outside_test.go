@@ -41,8 +41,8 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 	if have := fmt.Sprint(toldServices(s)); have != fmt.Sprint(services) {
 		t.Fatalf("services\n%s\nwant\n%s", have, fmt.Sprint(services))
 	}
-	redirects, told := map[string]desired.Redirect{}, map[string]desired.Redirect{}
-	for name, want := range expectedRedirects(v) {
+	redirects, told := map[string]desired.Policy{}, map[string]desired.Policy{}
+	for name, want := range expectedPolicies(v) {
 		if want.Outside && want.Mode != "local" {
 			want.Nodes, want.EveryNode, want.SpareOwn = nil, false, false
 			for i := range want.Backends {
@@ -51,7 +51,7 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 			redirects[name] = want
 		}
 	}
-	for _, r := range s.Redirects() {
+	for _, r := range s.Policies() {
 		told[r.Name] = *r
 	}
 	if have, want := fmt.Sprint(told), fmt.Sprint(redirects); have != want {

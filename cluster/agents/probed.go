@@ -117,7 +117,7 @@ func gather(to probes.Report, m *fairleadv1.ProbeReport) error {
 		}
 		switch {
 		case n > maxProbed, subjects > maxProbed:
-			return fmt.Errorf("it reports on more than %d probed places, or redirects and Services", maxProbed)
+			return fmt.Errorf("it reports on more than %d probed places, or policies and Services", maxProbed)
 		case len(of.Service) > maxServiceName:
 			return fmt.Errorf("it reports on a Service with a name of %d bytes, at most %d make sense", len(of.Service), maxServiceName)
 		}

@@ -114,7 +114,7 @@ func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
 	})
 }
 
-// The places of all pieces together are bounded, and of Services and redirects together.
+// The places of all pieces together are bounded, and of Services and policies together.
 func TestBalancing14ReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newBeats(time.Now)
@@ -163,7 +163,7 @@ func TestInventedSubjectsAreBoundedByNode(t *testing.T) {
 	}
 }
 
-// A place of a Service has no port; one of a redirect that has none is a place, too, and nobody's.
+// A place of a Service has no port; one of a policy that has none is a place, too, and nobody's.
 func TestK50PlacesOfReports(t *testing.T) {
 	t.Parallel()
 	at, err := placeOf(&fairleadv1.PlaceReport{Address: []byte{10, 0, 0, 1}})

@@ -27,7 +27,7 @@ type sink interface {
 type changedItems struct {
 	addresses []netip.Addr
 	services  []fsm.ServiceID
-	redirects []fsm.RedirectID
+	policies  []fsm.PolicyID
 	nodes     []fsm.NodeID
 	tunnels   []fsm.TunnelID
 }
@@ -45,8 +45,8 @@ func allItems(v *fsm.View) (all changedItems) {
 	for _, s := range fsm.List[*fsm.Service](v, fsm.TableServices) {
 		all.services = append(all.services, s.ID)
 	}
-	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
-		all.redirects = append(all.redirects, r.ID)
+	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
+		all.policies = append(all.policies, r.ID)
 	}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
 		all.nodes = append(all.nodes, n.ID)
@@ -61,7 +61,7 @@ func allItems(v *fsm.View) (all changedItems) {
 func (from source) tellInside(of changedItems, to sink) error {
 	return errors.Join(
 		each("address", of.addresses, from.deriveAddress, to), each("service", of.services, from.deriveService, to),
-		each("redirect", of.redirects, from.deriveRedirect, to), each("tunnel of", of.tunnels, from.deriveTunnel, to),
+		each("policy", of.policies, from.derivePolicy, to), each("tunnel of", of.tunnels, from.deriveTunnel, to),
 		each("node", of.nodes, from.deriveNode, to),
 	)
 }

@@ -29,7 +29,7 @@ type stream struct {
 	boot fsm.BootID
 	send func(*fairleadv1.SyncResponse) error
 	end  context.CancelCauseFunc
-	// carries says that the agent carries redirects out.
+	// carries says that the agent carries policies out.
 	carries bool
 
 	at         place
@@ -270,26 +270,26 @@ func (st *stream) awaits(v *fsm.View) bool {
 	return ok && n.Boot != st.boot
 }
 
-// checkCarries makes sure that the record knows whether the node carries redirects out, once it can hold that.
+// checkCarries makes sure that the record knows whether the node carries policies out, once it can hold that.
 func (st *stream) checkCarries(ctx context.Context) error {
 	v := st.s.o.Record.Read()
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, string(st.node))
-	if st.host != nil || !ok || n.Boot != st.boot || n.Redirects == st.carries || v.Group().Format < formatRedirects {
+	if st.host != nil || !ok || n.Boot != st.boot || n.Redirects == st.carries || v.Group().Format < formatPolicies {
 		return nil
 	}
-	c := &fsm.CarryRedirects{Node: st.node, Boot: st.boot, Carries: st.carries}
+	c := &fsm.ReportPolicySupport{Node: st.node, Boot: st.boot, Carries: st.carries}
 	outcomes, err := st.s.o.Proposer.Propose(ctx, cluster.Bulk, st.s.proposal("agent connected", c))
 	if err != nil {
-		return fmt.Errorf("say whether node %s carries redirects out: %w", st.node, err)
+		return fmt.Errorf("say whether node %s carries policies out: %w", st.node, err)
 	}
 	if o := outcomes[0]; o.Reject != fsm.Accepted && o.Reject != fsm.RejectNotFound && o.Reject != fsm.RejectStaleBoot {
-		return fmt.Errorf("say whether node %s carries redirects out: %w", st.node, o.Err())
+		return fmt.Errorf("say whether node %s carries policies out: %w", st.node, o.Err())
 	}
 	return nil
 }
 
-// formatRedirects is the first format of the record with redirects.
-const formatRedirects = 2
+// formatPolicies is the first format of the record with policies.
+const formatPolicies = 2
 
 // awaitBoot waits until a registration that was committed is applied here.
 func (st *stream) awaitBoot(ctx context.Context) error {

@@ -61,7 +61,7 @@ type tells uint8
 const (
 	tellsAddresses tells = iota // nothing but addresses
 	tellsAddressed              // also the Services that have any
-	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, all nodes, and redirects
+	tellsAll                    // also those that nodes serve by their node ports or ClusterIPs alone, all nodes, and policies
 )
 
 // item is what stands under a key, but for its value.

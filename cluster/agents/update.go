@@ -86,7 +86,7 @@ func (b *board) sinceRing(p place, name string, made bool) (update, bool) {
 		}
 	} else {
 		u.wanted = b.wanted[fsm.NodeID(name)]
-		for _, at := range []fsm.Revision{b.redirected, b.meshed} {
+		for _, at := range []fsm.Revision{b.policiesSince, b.meshed} {
 			if p.wants == tellsAll && u.wanted.Before(at) {
 				u.wanted = at
 			}

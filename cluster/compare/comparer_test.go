@@ -40,7 +40,7 @@ func (c *copies) apply(t *testing.T, command fsm.Command, wrong ...int) {
 		does := command
 		for _, w := range wrong {
 			if w == i {
-				does = &fsm.PutPolicy{ID: fsm.PolicyID(fmt.Sprintf("wrong-%d", i)), UID: "u", Version: 1, Spec: []byte("{}")}
+				does = &fsm.PutRegister{ID: fsm.RegisterID(fmt.Sprintf("wrong-%d", i)), UID: "u", Version: 1, Spec: []byte("{}")}
 			}
 		}
 		_, epoch, _ := s.Identity()
@@ -57,7 +57,7 @@ func (c *copies) apply(t *testing.T, command fsm.Command, wrong ...int) {
 
 func (c *copies) put(t *testing.T, wrong ...int) {
 	t.Helper()
-	c.apply(t, &fsm.PutPolicy{ID: fsm.PolicyID(fmt.Sprint("p", c.next)), UID: "u", Version: 1, Spec: []byte("{}")}, wrong...)
+	c.apply(t, &fsm.PutRegister{ID: fsm.RegisterID(fmt.Sprint("p", c.next)), UID: "u", Version: 1, Spec: []byte("{}")}, wrong...)
 }
 
 func (c *copies) set(i int, away bool) {
@@ -216,7 +216,7 @@ func TestAFlippedBitEndsItsMember(t *testing.T) {
 	flipped := func(t *testing.T) *copies {
 		c := newCopies(t)
 		c.put(t)
-		p, _ := fsm.Get[*fsm.Policy](c.states[0].Read(), fsm.TablePolicies, "p2")
+		p, _ := fsm.Get[*fsm.Register](c.states[0].Read(), fsm.TableRegisters, "p2")
 		p.Spec[0] ^= 4
 		return c
 	}

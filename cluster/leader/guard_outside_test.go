@@ -248,7 +248,7 @@ func TestPartsDoNotStopEachOther(t *testing.T) {
 		t.Errorf("the view of outside load balancers: %d pods, %d pools", len(got.Pods), len(got.Pools))
 	}
 	all.BalancingPolicies, all.Drivers = make([]*world.BalancingPolicy, 1), make([]*world.Driver, 1)
-	if got := PartRedirects.View(all); len(got.Pods) != 1000 || len(got.Pools)+len(got.Drivers) != 0 || len(got.Services) != 1 || len(got.BalancingPolicies) != 1 {
+	if got := PartPolicies.View(all); len(got.Pods) != 1000 || len(got.Pools)+len(got.Drivers) != 0 || len(got.Services) != 1 || len(got.BalancingPolicies) != 1 {
 		t.Errorf("the view of policies: %d pods, %d pools, %d policies", len(got.Pods), len(got.Pools), len(got.BalancingPolicies))
 	}
 	for _, part := range []Part{PartServices, PartOutside} {

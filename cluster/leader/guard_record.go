@@ -17,8 +17,8 @@ func KnownOf(record *fsm.View, source string, part Part) Known {
 	switch part {
 	case PartOutside:
 		objects = outsideOf
-	case PartRedirects:
-		objects = redirectsOf
+	case PartPolicies:
+		objects = policiesOf
 	}
 	return knownOf(record, source, part, objects(record))
 }

@@ -157,7 +157,7 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	defer l.setStatus(func(s *Status) { *s = Status{} })
 	defer l.unfit.end()
 	defer l.setOutside(OutsideStatus{})
-	defer l.setRedirects(nil)
+	defer l.setPolicies(nil)
 	for _, s := range l.c.Sources {
 		if r, ok := s.Source.(Relister); ok {
 			r.Begin() // what is absent has to be confirmed anew
@@ -165,7 +165,7 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	}
 	plan := newPlanning(l)
 	watchers := []*sentry{plan.sentry}
-	redirects := newRedirectPlanning(l)
+	redirects := newPolicyPlanning(l)
 	if l.c.Options.BalancingPolicies {
 		watchers = append(watchers, redirects.sentry)
 	}

@@ -27,11 +27,11 @@ type merged struct {
 	misadvertisedBGP bool                         // a BGPAdvertisement is
 	passed           []passed                     // objects whose name another one has
 
-	// Of mergeRedirects alone.
+	// Of mergePolicies alone.
 	balancing      []*world.BalancingPolicy
 	localRedirects []*world.LocalRedirectPolicy
 
-	// Of mergingOutside, and pods of mergeRedirects, too.
+	// Of mergingOutside, and pods of mergePolicies, too.
 	drivers   []*world.Driver
 	balancers []*world.OutsideBalancer
 	groups    []*world.BackendGroup

@@ -18,9 +18,9 @@ type Part uint8
 
 // The parts.
 const (
-	PartServices  Part = iota // addresses, announcements and next hops of Services
-	PartOutside               // outside load balancers, their drivers and their backends
-	PartRedirects             // policies of client-side balancing and their backends
+	PartServices Part = iota // addresses, announcements and next hops of Services
+	PartOutside              // outside load balancers, their drivers and their backends
+	PartPolicies             // policies of client-side balancing and their backends
 )
 
 // kinds are those of the part, in the order of their names.
@@ -31,7 +31,7 @@ func (p Part) kinds() []world.Kind {
 			world.KindBackendGroup, world.KindBackendRecord, world.KindBind, world.KindLoadBalancer, world.KindDriver, world.KindNode,
 			world.KindPod, world.KindService,
 		}
-	case PartRedirects:
+	case PartPolicies:
 		return []world.Kind{world.KindBalancingPolicy, world.KindLocalRedirect, world.KindNode, world.KindPod, world.KindService}
 	}
 	return []world.Kind{
@@ -55,7 +55,7 @@ func (p Part) holdPrefix() string {
 	switch p {
 	case PartOutside:
 		return "outside-"
-	case PartRedirects:
+	case PartPolicies:
 		return "redirects-"
 	}
 	return ""
@@ -66,7 +66,7 @@ func (p Part) holds(id fsm.HoldID) bool {
 	if p != PartServices {
 		return strings.HasPrefix(string(id), p.holdPrefix())
 	}
-	return !PartOutside.holds(id) && !PartRedirects.holds(id)
+	return !PartOutside.holds(id) && !PartPolicies.holds(id)
 }
 
 // View is w as far as the part goes. It shares memory with w.
@@ -91,7 +91,7 @@ func (p Part) View(w world.World) world.World {
 	if p != PartOutside {
 		w.Drivers, w.LoadBalancers, w.BackendGroups, w.Binds, w.BackendRecords = nil, nil, nil, nil, nil
 	}
-	if p != PartRedirects {
+	if p != PartPolicies {
 		w.BalancingPolicies, w.LocalRedirectPolicies = nil, nil
 	}
 	if p == PartServices {

@@ -5,7 +5,7 @@ package leader
 import (
 	"net/netip"
 
-	"fairlead.io/fairlead/cluster/leader/redirects"
+	"fairlead.io/fairlead/cluster/leader/policies"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -19,7 +19,7 @@ func (p *planner) leaveOut(endpoints []fsm.Endpoint, have *fsm.Service, w *world
 			e.Ready, e.Failing = true, false
 		}
 	}
-	if p.format < formatTranslation || have == nil || have.UID != w.UID || !redirects.ProbeOf(w.Choice().Probes).Equal(have.Probe()) {
+	if p.format < formatTranslation || have == nil || have.UID != w.UID || !policies.ProbeOf(w.Choice().Probes).Equal(have.Probe()) {
 		return
 	}
 	bad := map[netip.Addr]bool{}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairlead.io/fairlead/cluster/leader/redirects"
+	"fairlead.io/fairlead/cluster/leader/policies"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 )
@@ -219,7 +219,7 @@ func (p *planner) rareOf(w *world.Service, have *fsm.Service) fsm.Rare {
 	out := fsm.Rare{Requested: extras.Requested, External: w.ExternalIPs, SharingKey: extras.SharingKey, ByOthers: p.byOthers(w)}
 	if p.format >= formatTranslation {
 		choice := w.Choice()
-		out.Probe, out.Scheduler = redirects.ProbeOf(choice.Probes), string(choice.Scheduler)
+		out.Probe, out.Scheduler = policies.ProbeOf(choice.Probes), string(choice.Scheduler)
 		out.Affinity, out.SourceRanges = extras.Affinity, extras.SourceRanges
 		out.Advertisements = p.advertisementsOf(w, have)
 	}

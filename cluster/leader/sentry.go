@@ -149,8 +149,8 @@ func (s *sentry) objects(record *fsm.View) []KnownObject {
 	switch s.part {
 	case PartOutside:
 		return s.outside.follow(record)
-	case PartRedirects:
-		return redirectsOf(record)
+	case PartPolicies:
+		return policiesOf(record)
 	}
 	return servicesOf(record)
 }

@@ -70,8 +70,8 @@ func (l *Leader) setOutside(s OutsideStatus) {
 	l.outside = s
 }
 
-// setRedirects keeps what waits of policies of client-side balancing.
-func (l *Leader) setRedirects(waiting []Explanation) {
+// setPolicies keeps what waits of policies of client-side balancing.
+func (l *Leader) setPolicies(waiting []Explanation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = waiting

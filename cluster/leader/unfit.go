@@ -117,8 +117,8 @@ func tableOf(c fsm.Command) string {
 		t = fsm.TableBalancers
 	case *fsm.PutBinding, *fsm.AdoptBinding:
 		t = fsm.TableBindings
-	case *fsm.PutRedirect, *fsm.JudgeRedirect:
-		t = fsm.TableRedirects
+	case *fsm.PutPolicy, *fsm.SetPolicyHealth:
+		t = fsm.TablePolicies
 	}
 	return cmp.Or(string(t), kindOf(c))
 }

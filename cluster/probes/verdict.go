@@ -18,7 +18,7 @@ const (
 	Bad
 )
 
-// Subject is whose places are probed: a redirect's, by its number, or else a Service's endpoints.
+// Subject is whose places are probed: a policy's, by its number, or else a Service's endpoints.
 type Subject struct {
 	Redirect uint32
 	Service  fsm.ServiceID
@@ -37,7 +37,7 @@ type Said struct {
 // Heard are the nodes that this member hears of.
 type Heard map[fsm.NodeID]Said
 
-// Judge gives what the record should say of each redirect, and of each of the Services, whose endpoints are probed or were, that it does not say
+// Judge gives what the record should say of each policy, and of each of the Services, whose endpoints are probed or were, that it does not say
 // yet, in order.
 func Judge(record *fsm.View, services []*fsm.Service, heard Heard) (out []fsm.Command) {
 	var silent []*fsm.Node
@@ -51,9 +51,9 @@ func Judge(record *fsm.View, services []*fsm.Service, heard Heard) (out []fsm.Co
 	for _, n := range fsm.List[*fsm.Node](record, fsm.TableNodes) {
 		nodes[n.ID] = n
 	}
-	for _, r := range fsm.List[*fsm.Redirect](record, fsm.TableRedirects) {
+	for _, r := range fsm.List[*fsm.Policy](record, fsm.TablePolicies) {
 		if next := judge(r.Probed(), r.Verdicts, reportsOf(r, nodes, heard), silentFor(r, silent)); !slices.Equal(next, r.Verdicts) {
-			out = append(out, &fsm.JudgeRedirect{ID: r.ID, UID: r.UID, Verdicts: next})
+			out = append(out, &fsm.SetPolicyHealth{ID: r.ID, UID: r.UID, Verdicts: next})
 		}
 	}
 	for _, s := range services {
@@ -74,8 +74,8 @@ func reportsOn(s *fsm.Service, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out
 	return out
 }
 
-// reportsOf are what hosts where a redirect is effective say of it.
-func reportsOf(r *fsm.Redirect, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out []map[fsm.Probed]Opinion) {
+// reportsOf are what hosts where a policy is effective say of it.
+func reportsOf(r *fsm.Policy, nodes map[fsm.NodeID]*fsm.Node, heard Heard) (out []map[fsm.Probed]Opinion) {
 	for id, said := range heard {
 		places := said.Report[Subject{Redirect: r.Number}]
 		node := nodes[id]
@@ -108,8 +108,8 @@ func ofNow(places map[fsm.Probed]Opinion, of fsm.Revision, node *fsm.Node, since
 	return out
 }
 
-// silentFor is how many of the silent nodes may probe for a redirect.
-func silentFor(r *fsm.Redirect, silent []*fsm.Node) (n uint32) {
+// silentFor is how many of the silent nodes may probe for a policy.
+func silentFor(r *fsm.Policy, silent []*fsm.Node) (n uint32) {
 	for _, node := range silent {
 		if r.EffectiveOn(node.ID) {
 			n++

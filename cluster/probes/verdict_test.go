@@ -59,11 +59,11 @@ func (g *group) carriesOut(t failer, id fsm.NodeID) {
 	g.tell(t, &fsm.Acknowledge{Marks: []fsm.AppliedMark{{Node: id, Boot: "b", Upto: g.Read().Revision()}}})
 }
 
-func policy(number uint32) fsm.Redirect {
-	return fsm.Redirect{
+func policy(number uint32) fsm.Policy {
+	return fsm.Policy{
 		ID: "BalancingPolicy/db", UID: "u", Number: number, EveryNode: true, Mode: "address", Probe: fsm.Probe{Type: "TCP"},
 		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 5432}, Target: port.Number}},
-		Backends: []fsm.RedirectBackend{{Address: first, Ready: true}, {Address: other, Ready: true}},
+		Backends: []fsm.PolicyBackend{{Address: first, Ready: true}, {Address: other, Ready: true}},
 	}
 }
 
@@ -89,7 +89,7 @@ func (g *group) settle(t failer, heard Heard) {
 // verdict is what the record says of an address.
 func (g *group) verdict(at netip.Addr) string {
 	var verdicts []fsm.ProbeVerdict
-	if r, ok := fsm.Get[*fsm.Redirect](g.Read(), fsm.TableRedirects, "BalancingPolicy/db"); ok {
+	if r, ok := fsm.Get[*fsm.Policy](g.Read(), fsm.TablePolicies, "BalancingPolicy/db"); ok {
 		verdicts = r.Verdicts
 	}
 	if s, ok := fsm.Get[*fsm.Service](g.Read(), fsm.TableServices, "shop/web"); ok {
@@ -127,7 +127,7 @@ func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
 				r.Nodes, effective[id] = append(r.Nodes, id), true
 			}
 		}
-		carried := map[fsm.NodeID]bool{"outside": true} // as far as it is a redirect
+		carried := map[fsm.NodeID]bool{"outside": true} // as far as it is a policy
 		subject, place := Subject{Redirect: number}, fsm.Probed{Address: first, Port: port}
 		another := Subject{Redirect: number + 1}
 		if rapid.Bool().Draw(t, "of a Service") { // which is served by every node, and by no other host
@@ -138,7 +138,7 @@ func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
 			}
 			g.tell(t, &fsm.PutService{Service: service()})
 		} else {
-			g.tell(t, &fsm.PutRedirect{Redirect: r})
+			g.tell(t, &fsm.PutPolicy{Policy: r})
 		}
 		since := g.Read().Revision() // what is probed is as it is
 		for _, id := range ids {
@@ -221,7 +221,7 @@ func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
 func TestBalancing14SilenceChangesNoVerdict(t *testing.T) {
 	g := newGroup(t)
 	says := func(o Opinion) Said { return Said{Report: Report{{Redirect: 7}: {{Address: first, Port: port}: o}}} }
-	g.tell(t, &fsm.PutRedirect{Redirect: policy(7)})
+	g.tell(t, &fsm.PutPolicy{Policy: policy(7)})
 	for _, id := range []fsm.NodeID{"n1", "n2", "n3", "n4", "n5"} {
 		g.node(t, id, true)
 	}

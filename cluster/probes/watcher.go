@@ -86,7 +86,7 @@ func (w *Watcher) look(ctx context.Context) error {
 
 func subjectOf(c fsm.Command) string {
 	switch c := c.(type) {
-	case *fsm.JudgeRedirect:
+	case *fsm.SetPolicyHealth:
 		return string(c.ID)
 	case *fsm.JudgeService:
 		return string(c.ID)

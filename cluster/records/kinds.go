@@ -92,10 +92,10 @@ func byName(name string) kind {
 		return of((*renderer).nodeConfig, nil)
 	case "leases":
 		return of((*renderer).lease, func(l *fsm.Lease) fsm.Trail { return l.History })
+	case records.Registers:
+		return of((*renderer).register, func(p *fsm.Register) fsm.Trail { return p.History })
 	case "policies":
 		return of((*renderer).policy, func(p *fsm.Policy) fsm.Trail { return p.History })
-	case "redirects":
-		return of((*renderer).redirect, func(p *fsm.Redirect) fsm.Trail { return p.History })
 	case "holds":
 		return of((*renderer).hold, func(h *fsm.Hold) fsm.Trail { return h.History })
 	case "drains":

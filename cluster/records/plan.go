@@ -61,7 +61,7 @@ func (s *Service) Plan(ctx context.Context, req *fairleadv1.PlanRequest) (*fairl
 	if d.LeftWhy = left; left != "" {
 		d.Left = draft.Left()
 	}
-	d.Unforetold = unforetold(&w, draft.InPlaceOf != "" && in.Record.Count(fsm.TableRedirects) > 0)
+	d.Unforetold = unforetold(&w, draft.InPlaceOf != "" && in.Record.Count(fsm.TablePolicies) > 0)
 	d.Problems = each(w.Problems, func(p world.Problem) string { return p.String() })
 	doc, err := document(d)
 	return &fairleadv1.PlanResponse{Document: doc}, err

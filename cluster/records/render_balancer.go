@@ -66,11 +66,3 @@ func notBefore(o *fsm.Operation) string {
 func (r *renderer) lease(l *fsm.Lease) any {
 	return records.Lease{Name: l.Key(), Holder: string(l.Holder), Fence: revision(l.Fence), TermMs: milliseconds(l.Term)}
 }
-
-func (r *renderer) policy(p *fsm.Policy) any {
-	spec := p.Spec
-	if spec == nil {
-		spec = []byte{}
-	}
-	return records.Policy{Name: string(p.ID), UID: p.UID, Version: p.Version, Spec: spec}
-}

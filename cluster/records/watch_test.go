@@ -46,7 +46,7 @@ func TestWatchTellsWhichKindsChanged(t *testing.T) {
 		}
 	}
 	next("services", "pools", "nodes")
-	g.Apply(t, &fsm.PutPolicy{ID: "p"}) // nobody asked
+	g.Apply(t, &fsm.PutRegister{ID: "p"}) // nobody asked
 	g.Apply(t, &fsm.PutPool{Pool: fsm.Pool{Name: "p", Ranges: []fsm.Range{{From: addr("192.0.2.0"), To: addr("192.0.2.9")}}}})
 	next("pools")
 	// An address shows in the service and in its pool's count.

@@ -79,22 +79,22 @@ func furnish(t testing.TB, g *grouptest.Group) {
 		},
 		&fsm.BeginOperation{Action: fsm.ActionEnsure, Binding: "shop/b1", Deadline: 10 * time.Second},
 		&fsm.GrantLease{VIP: addr("192.0.2.10"), Holder: "n1", Term: 3 * time.Second},
-		&fsm.PutPolicy{ID: "shop/pin", UID: "u-pin", Version: 2, Spec: []byte("v1\n")},
+		&fsm.PutRegister{ID: "shop/pin", UID: "u-pin", Version: 2, Spec: []byte("v1\n")},
 		&fsm.PutHold{ID: "h1", Of: "services", Subjects: []string{"a/b", "a/c"}, Why: "12 of 12 services are missing in a list"},
 		&fsm.ObserveView{Source: "cluster", Cluster: "c-uid", Versions: []fsm.KindVersion{{Kind: "Service", Version: 99}}},
 		&fsm.BeginMove{Service: "shop/late", Node: "n1"},
-		&fsm.PutRedirect{Redirect: fsm.Redirect{
+		&fsm.PutPolicy{Policy: fsm.Policy{
 			ID: "BalancingPolicy/legacy-db", UID: "u-db", Version: 8, Number: 31007, Created: 1_789_000_000, EveryNode: true, Outside: true, Mode: "address", SpareOwn: true,
 			Captures: []fsm.Capture{{Address: addr("169.254.77.1"), Port: tcp(5432), Target: 6432}},
-			Backends: []fsm.RedirectBackend{{Address: addr("10.20.0.11"), Ready: true}, {Address: addr("10.20.0.12"), Ready: true}},
+			Backends: []fsm.PolicyBackend{{Address: addr("10.20.0.11"), Ready: true}, {Address: addr("10.20.0.12"), Ready: true}},
 			Probe:    fsm.Probe{Type: "HTTP", Path: "/ok", Statuses: []uint32{200, 204}, Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
-		&fsm.JudgeRedirect{ID: "BalancingPolicy/legacy-db", UID: "u-db", Verdicts: []fsm.ProbeVerdict{
+		&fsm.SetPolicyHealth{ID: "BalancingPolicy/legacy-db", UID: "u-db", Verdicts: []fsm.ProbeVerdict{
 			{Address: addr("10.20.0.11"), Port: tcp(6432), Say: 2, Of: 3}, {Address: addr("10.20.0.12"), Port: tcp(6432), Say: 3, Of: 4},
 		}},
-		&fsm.PutRedirect{Redirect: fsm.Redirect{
+		&fsm.PutPolicy{Policy: fsm.Policy{
 			ID: "LocalRedirectPolicy/dns", UID: "u-dns", Nodes: []fsm.NodeID{"n1"}, Service: "kube-system/kube-dns", Mode: "local", FallThrough: true,
-			Backends: []fsm.RedirectBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},
+			Backends: []fsm.PolicyBackend{{Address: addr("10.0.1.9"), Node: "n1", Pod: "kube-system/dns-0", UID: "u-pod"}},
 			Pending:  fsm.Pending{Code: "no-service", Text: "there is no Service kube-system/kube-dns"},
 		}},
 		&fsm.PutService{Service: fsm.Service{

@@ -26,7 +26,7 @@ func documents() map[string]any {
 		"drivers": records.Driver{}, "loadbalancers": records.LoadBalancer{}, "bindings": records.Binding{}, "operations": records.Operation{},
 		"routes": records.Route{}, "peers": records.Peer{}, "advertisements": records.Advertisement{}, "l2advertisements": records.L2Advertisement{},
 		"nodes": records.Node{}, "hosts": records.Host{}, "tunnels": records.Tunnel{}, "nodeconfigs": records.NodeConfig{}, "leases": records.Lease{},
-		"policies": records.Policy{}, "redirects": records.Redirect{}, "holds": records.Hold{}, "drains": records.Drain{}, "revocations": records.Revocation{}, "moves": records.Move{}, "members": records.Member{},
+		"policies": records.Policy{}, "holds": records.Hold{}, "drains": records.Drain{}, "revocations": records.Revocation{}, "moves": records.Move{}, "members": records.Member{},
 		"sources": records.Source{}, "group": records.Group{},
 	}
 }

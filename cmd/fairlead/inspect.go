@@ -127,7 +127,7 @@ func namesOf(state desired.State) map[uint32]string {
 	for _, s := range state.Services() {
 		names = append(names, s.Name)
 	}
-	return sock.Names(names, state.Redirects())
+	return sock.Names(names, state.Policies())
 }
 
 func (in *inspection) name(rule uint32) string {

@@ -94,7 +94,7 @@ func (in *inspection) choice(rows sock.Rows, at sock.Place, c sock.Choice) strin
 }
 
 // usableBy are the listed addresses that new connections may get, by what the agent wrote down of them; nil where it wrote nothing.
-func usableBy(conf config.Agent) (func(*desired.Redirect, desired.Capture, []netip.Addr) []netip.Addr, error) {
+func usableBy(conf config.Agent) (func(*desired.Policy, desired.Capture, []netip.Addr) []netip.Addr, error) {
 	states, err := thoughtOf(conf)
 	if err != nil || states == nil {
 		return nil, err
@@ -103,7 +103,7 @@ func usableBy(conf config.Agent) (func(*desired.Redirect, desired.Capture, []net
 	for _, s := range states {
 		bad[[3]string{s.Policy, s.Address, s.Port}] = s.Opinion == health.Bad.String() && !s.Open
 	}
-	return func(d *desired.Redirect, at desired.Capture, addresses []netip.Addr) []netip.Addr {
+	return func(d *desired.Policy, at desired.Capture, addresses []netip.Addr) []netip.Addr {
 		return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool {
 			there := sock.Place{Address: a, Port: at.Target, Protocol: at.Port.Protocol}.String()
 			return bad[[3]string{d.Name, a.String(), there[strings.LastIndex(there, ":")+1:]}]

@@ -164,10 +164,10 @@ func told(t *testing.T, config string, items map[string][]byte) {
 // address that the agent found bad is not missed.
 func TestBalancing21InspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
 	vip := netip.MustParseAddr("192.0.2.1")
-	redirect := desired.Redirect{Name: "BalancingPolicy/db", Number: 7, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
+	redirect := desired.Policy{Name: "BalancingPolicy/db", Number: 7, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
 	var backends []sock.Backend
 	for _, a := range []string{"198.51.100.1", "198.51.100.2"} {
-		redirect.Backends = append(redirect.Backends, desired.RedirectBackend{Address: netip.MustParseAddr(a), Ready: true})
+		redirect.Backends = append(redirect.Backends, desired.PolicyBackend{Address: netip.MustParseAddr(a), Ready: true})
 		backends = append(backends, sock.Backend{At: netip.MustParseAddrPort(a + ":6432")})
 	}
 	for _, port := range []uint16{5432, 5433} {
@@ -176,11 +176,11 @@ func TestBalancing21InspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
 	front := func(port uint16, backends ...sock.Backend) sock.Front {
 		return sock.Front{At: []sock.At{{Address: vip, Port: port, Mode: sock.BalancingAddress}}, Protocol: sock.TCP, Backends: backends, Empty: sock.Refuse}
 	}
-	value, err := desired.RedirectValue(redirect)
+	value, err := desired.PolicyValue(redirect)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := map[string][]byte{desired.RedirectKey(redirect.Name): value}
+	items := map[string][]byte{desired.PolicyKey(redirect.Name): value}
 	rule := func(fronts ...sock.Front) *sock.Rule {
 		return &sock.Rule{ID: 7, Kind: sock.Balancing, Name: redirect.Name, Fronts: fronts}
 	}

@@ -69,7 +69,7 @@ func placeOf(text string) (sock.Place, error) {
 // untunnelled tells whether backends of a policy are left out because this host has no tunnel.
 func (in *inspection) untunnelled(policy string) bool {
 	c := node.SockOptions(in.conf, sock.Capacity{}, nil, nil).Config
-	return slices.ContainsFunc(in.state.Redirects(), func(d *desired.Redirect) bool { return d.Name == policy && c.Beyond(in.state, d) })
+	return slices.ContainsFunc(in.state.Policies(), func(d *desired.Policy) bool { return d.Name == policy && c.Beyond(in.state, d) })
 }
 
 func (in *inspection) follow(at sock.Place) (output.Tabler, error) {

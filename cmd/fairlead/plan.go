@@ -143,7 +143,7 @@ func (p forecast) WriteTable(w io.Writer) error {
 		t.line("manifests: what they would take off outside load balancers is left out: %s", p.LeftWhy)
 	}
 	for _, object := range p.Unforetold {
-		t.line("manifests: not foretold: %s; `fairlead get redirects` tells what came of it once it is applied", object)
+		t.line("manifests: not foretold: %s; `fairlead get policies` tells what came of it once it is applied", object)
 	}
 	if len(p.Changes) == 0 && len(p.Calls) == 0 {
 		t.line("Nothing %swould change.", map[bool]string{true: "else "}[p.LeftWhy != "" || len(p.Unforetold) > 0])

@@ -100,7 +100,7 @@ func TestPlanTablesTellWhatIsLeftOut(t *testing.T) {
 		plan api.Plan
 		want string
 	}{
-		{api.Plan{Unforetold: []string{"BalancingPolicy shop/web"}}, "not foretold: BalancingPolicy shop/web; `fairlead get redirects` tells"},
+		{api.Plan{Unforetold: []string{"BalancingPolicy shop/web"}}, "not foretold: BalancingPolicy shop/web; `fairlead get policies` tells"},
 		{api.Plan{Left: 2, LeftWhy: "an LBCF controller runs"}, "2 objects of outside load balancers are left out: an LBCF controller runs"},
 		{api.Plan{LeftWhy: "an LBCF controller runs"}, "what they would take off outside load balancers is left out: an LBCF controller runs"},
 	} {

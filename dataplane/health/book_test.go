@@ -159,8 +159,8 @@ func TestPropertyBalancing14ThresholdsDecide(t *testing.T) {
 // Balancing §14: which targets decide about which places of a policy.
 func TestBalancing14WhatIsProbed(t *testing.T) {
 	four, six := netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("2001:db8::11")
-	policy := func(p desired.Probe, ports ...string) *desired.Redirect {
-		r := &desired.Redirect{Mode: desired.ToAddresses, Probe: p, Backends: []desired.RedirectBackend{{Address: four, Ready: true}, {Address: four, Ready: true}, {Address: six, Ready: true}}}
+	policy := func(p desired.Probe, ports ...string) *desired.Policy {
+		r := &desired.Policy{Mode: desired.ToAddresses, Probe: p, Backends: []desired.PolicyBackend{{Address: four, Ready: true}, {Address: four, Ready: true}, {Address: six, Ready: true}}}
 		for i, text := range ports {
 			var number uint16
 			var protocol string
@@ -176,7 +176,7 @@ func TestBalancing14WhatIsProbed(t *testing.T) {
 		return r
 	}
 	for name, c := range map[string]struct {
-		redirect *desired.Redirect
+		redirect *desired.Policy
 		want     string
 	}{
 		"by connection":         {policy(desired.Probe{Type: "TCP"}, "80/tcp", "81/tcp"), "80/tcp: TCP :80; 81/tcp: TCP :81; "},
@@ -190,7 +190,7 @@ func TestBalancing14WhatIsProbed(t *testing.T) {
 		"datagrams to one port": {policy(desired.Probe{Type: "UDP", Port: 9}, "80/tcp", "90/udp"), "80/tcp: UDP :9; 90/udp: UDP :9; "},
 		"none":                  {policy(desired.Probe{}, "80/tcp"), ""},
 		"of a later release":    {policy(desired.Probe{Type: "GRPC"}, "80/tcp"), ""},
-		"pods, which others watch": {func() *desired.Redirect {
+		"pods, which others watch": {func() *desired.Policy {
 			r := policy(desired.Probe{Type: "TCP"}, "80/tcp")
 			r.Mode = desired.ToPods
 			return r

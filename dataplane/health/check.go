@@ -82,7 +82,7 @@ type Check struct {
 //
 // A port of TCP is probed as the policy asks. One of UDP is probed if that is by datagrams; otherwise it follows the same port of TCP,
 // or, if the policy has that not, the address' ports of TCP together. A port that the policy names, and ICMP, decide about all ports.
-func Checks(r *desired.Redirect) (out []Check) {
+func Checks(r *desired.Policy) (out []Check) {
 	if !known(r.Probe.Type) || r.Mode != desired.ToAddresses {
 		return nil
 	}
@@ -101,7 +101,7 @@ func known(kind string) bool {
 }
 
 // placesOf are those that a policy's connections may get to, in order, each once.
-func placesOf(r *desired.Redirect) (out []Place) {
+func placesOf(r *desired.Policy) (out []Place) {
 	for _, c := range r.Captures {
 		for _, b := range r.Backends {
 			if a := b.Address.Unmap(); a.Is4() == c.Address.Unmap().Is4() && b.Node == "" {

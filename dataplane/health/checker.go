@@ -46,11 +46,11 @@ type Checker struct {
 
 	mu       sync.Mutex
 	book     *Book
-	policies map[*desired.Redirect]policy
-	order    []*desired.Redirect // the same, as they came
-	services []service           // whose endpoints are probed, as they came
-	taken    bool                // Take was called
-	of       fsm.Revision        // that all of this is as of
+	policies map[*desired.Policy]policy
+	order    []*desired.Policy // the same, as they came
+	services []service         // whose endpoints are probed, as they came
+	taken    bool              // Take was called
+	of       fsm.Revision      // that all of this is as of
 	unfit    int
 	mute     map[string]bool // types of probes that cannot be made, which was said
 	number   uint64          // of the newest report
@@ -68,7 +68,7 @@ type policy struct {
 func New(o Options) (*Checker, error) {
 	c := &Checker{
 		o: o, began: time.Now(), wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), book: NewBook(o.Limits, o.Random),
-		policies: map[*desired.Redirect]policy{}, mute: map[string]bool{}, number: 1, stale: true,
+		policies: map[*desired.Policy]policy{}, mute: map[string]bool{}, number: 1, stale: true,
 	}
 	c.metrics = newMetrics(c)
 	if o.Metrics != nil {
@@ -83,11 +83,11 @@ func (c *Checker) now() time.Duration { return time.Since(c.began) }
 
 // Take has the listed addresses of these policies probed, as far as they are effective on the node, and endpoints of these Services, as they
 // are as of a revision.
-func (c *Checker) Take(redirects []*desired.Redirect, of []desired.Source, as fsm.Revision) {
+func (c *Checker) Take(redirects []*desired.Policy, of []desired.Source, as fsm.Revision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of = as
-	policies, order := map[*desired.Redirect]policy{}, []*desired.Redirect(nil)
+	policies, order := map[*desired.Policy]policy{}, []*desired.Policy(nil)
 	var checks []Check
 	for _, r := range redirects {
 		p, known := c.policies[r]
@@ -122,7 +122,7 @@ func (c *Checker) Take(redirects []*desired.Redirect, of []desired.Source, as fs
 	poke(c.wake)
 }
 
-func policyOf(r *desired.Redirect) policy {
+func policyOf(r *desired.Policy) policy {
 	p := policy{checks: Checks(r), at: map[Place]Check{}, verdict: map[Place]bool{}}
 	for _, check := range p.checks {
 		p.at[check.Place] = check
@@ -135,7 +135,7 @@ func policyOf(r *desired.Redirect) policy {
 
 // Usable are those of a policy's addresses that new connections to a captured place may get: those that are not bad, or all of them if
 // there is none.
-func (c *Checker) Usable(r *desired.Redirect, at desired.Capture, addresses []netip.Addr) []netip.Addr {
+func (c *Checker) Usable(r *desired.Policy, at desired.Capture, addresses []netip.Addr) []netip.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, probed := c.policies[r]

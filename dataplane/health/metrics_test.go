@@ -33,13 +33,13 @@ func TestBalancing20StatesOfProbedAddressesAreToBeSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe := desired.Probe{Type: desired.ProbeTCP, Interval: time.Hour, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
-	policy := &desired.Redirect{Name: "BalancingPolicy/db", EveryNode: true, Mode: desired.ToAddresses, Probe: probe}
+	policy := &desired.Policy{Name: "BalancingPolicy/db", EveryNode: true, Mode: desired.ToAddresses, Probe: probe}
 	for _, port := range []uint16{80, 81} {
 		policy.Captures = append(policy.Captures, desired.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: desired.Port{Protocol: tcp, Number: port}, Target: 6432})
 	}
 	service := &desired.Service{Name: "shop/web", Probe: probe}
 	for a := range found {
-		policy.Backends = append(policy.Backends, desired.RedirectBackend{Address: a})
+		policy.Backends = append(policy.Backends, desired.PolicyBackend{Address: a})
 		service.Endpoints = append(service.Endpoints, desired.Endpoint{Address: a, Ready: true, Ports: []desired.EndpointPort{{Port: desired.Port{Protocol: tcp, Number: 8080}}}})
 	}
 	ask := func() {
@@ -59,7 +59,7 @@ func TestBalancing20StatesOfProbedAddressesAreToBeSeen(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	c.Take([]*desired.Redirect{policy}, []desired.Source{desired.Held{Is: service}}, fsm.Revision{})
+	c.Take([]*desired.Policy{policy}, []desired.Source{desired.Held{Is: service}}, fsm.Revision{})
 	shows("")
 	ask()
 	shows(`fairlead_health_address_good{address="198.51.100.1",policy="BalancingPolicy/db",port="6432/tcp"} 1
@@ -67,13 +67,13 @@ fairlead_health_address_good{address="198.51.100.1",policy="Service/shop/web",po
 fairlead_health_address_good{address="198.51.100.2",policy="BalancingPolicy/db",port="6432/tcp"} 0
 fairlead_health_address_good{address="198.51.100.2",policy="Service/shop/web",port=""} 0
 `)
-	many := &desired.Redirect{Name: "BalancingPolicy/many", EveryNode: true, Mode: desired.ToAddresses, Probe: probe, Captures: policy.Captures[:1]}
+	many := &desired.Policy{Name: "BalancingPolicy/many", EveryNode: true, Mode: desired.ToAddresses, Probe: probe, Captures: policy.Captures[:1]}
 	for i := range maxShown + 10 {
 		a := netip.MustParseAddr(fmt.Sprintf("203.0.%d.%d", i>>8, i&255))
 		found[a] = Result{OK: true}
-		many.Backends = append(many.Backends, desired.RedirectBackend{Address: a})
+		many.Backends = append(many.Backends, desired.PolicyBackend{Address: a})
 	}
-	c.Take([]*desired.Redirect{many, policy}, nil, fsm.Revision{})
+	c.Take([]*desired.Policy{many, policy}, nil, fsm.Revision{})
 	ask()
 	if n, err := testutil.GatherAndCount(metrics, "fairlead_health_address_good"); err != nil || n != maxShown {
 		t.Errorf("%d addresses are named (%v), want %d", n, err, maxShown)

@@ -68,7 +68,7 @@ func TestPropertyBalancing14ReportsAreWholeInPieces(t *testing.T) {
 			t.Fatalf("before anything is known %v is told", pieces)
 		}
 		probe := desired.Probe{Type: desired.ProbeTCP, Interval: time.Hour, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
-		var redirects []*desired.Redirect
+		var redirects []*desired.Policy
 		var services []desired.Source
 		var want []string
 		say := func(of string, a netip.Addr, port string) {
@@ -81,12 +81,12 @@ func TestPropertyBalancing14ReportsAreWholeInPieces(t *testing.T) {
 		next := 0
 		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 3, 90, 190, 210, 1500}), 0, 4)
 		for n, size := range sizes.Draw(t, "policies") {
-			r := &desired.Redirect{Name: fmt.Sprint("p", n), Number: uint32(n + 1), EveryNode: true, Mode: desired.ToAddresses, Probe: probe}
+			r := &desired.Policy{Name: fmt.Sprint("p", n), Number: uint32(n + 1), EveryNode: true, Mode: desired.ToAddresses, Probe: probe}
 			for _, vip := range []string{"169.254.77.1", "fd00::1"} {
 				r.Captures = append(r.Captures, desired.Capture{Address: netip.MustParseAddr(vip), Port: desired.Port{Protocol: tcp, Number: 80}, Target: 6432})
 			}
 			for range size {
-				r.Backends = append(r.Backends, desired.RedirectBackend{Address: at(next)})
+				r.Backends = append(r.Backends, desired.PolicyBackend{Address: at(next)})
 				say(fmt.Sprint(n+1), at(next), "6432/6")
 				next++
 			}

@@ -93,16 +93,16 @@ func TestBalancing16OnlySocketsOfBackendsThatLeftAreEnded(t *testing.T) {
 // Balancing §14: an address that fails its probes gets nothing new, and sockets that got to it stay, until the policy lists it no more.
 func TestBalancing14SocketsStayWithWhatFailsItsProbes(t *testing.T) {
 	bad := netip.MustParseAddr("198.51.100.2")
-	listed := &desired.Redirect{
+	listed := &desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Mode: desired.ToAddresses,
 		Captures: []desired.Capture{{Address: vip, Port: desired.Port{Protocol: UDP, Number: 53}, Target: 5353}},
-		Backends: []desired.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.1"), Ready: true}, {Address: bad, Ready: true}},
+		Backends: []desired.PolicyBackend{{Address: netip.MustParseAddr("198.51.100.1"), Ready: true}, {Address: bad, Ready: true}},
 		Probe:    desired.Probe{Type: "UDP"},
 	}
 	var fails bool
 	var ended []Record
 	got := Record{1, Place{vip, 53, UDP}, Place{bad, 5353, UDP}, 7}
-	s, err := Over(Options{Config: Config{Node: "n1", Usable: func(_ *desired.Redirect, _ desired.Capture, of []netip.Addr) []netip.Addr {
+	s, err := Over(Options{Config: Config{Node: "n1", Usable: func(_ *desired.Policy, _ desired.Capture, of []netip.Addr) []netip.Addr {
 		if fails {
 			return of[:1]
 		}
@@ -114,7 +114,7 @@ func TestBalancing14SocketsStayWithWhatFailsItsProbes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.apply(wanted{redirects: []*desired.Redirect{listed}}); err != nil {
+	if err := s.apply(wanted{redirects: []*desired.Policy{listed}}); err != nil {
 		t.Fatal(err)
 	}
 	fails = true
@@ -126,7 +126,7 @@ func TestBalancing14SocketsStayWithWhatFailsItsProbes(t *testing.T) {
 	}
 	one := *listed
 	one.Backends = one.Backends[:1]
-	if err := s.apply(wanted{redirects: []*desired.Redirect{&one}}); err != nil {
+	if err := s.apply(wanted{redirects: []*desired.Policy{&one}}); err != nil {
 		t.Fatal(err)
 	}
 	if s.endLeft(); len(ended) != 1 {

@@ -26,9 +26,9 @@ func TestBalancing8WherePoliciesAreEffective(t *testing.T) {
 		"selector that matches none, outside":        {outside: true, onOutside: true},
 		"selector that matches none, no outside one": {},
 	} {
-		r := &desired.Redirect{
+		r := &desired.Policy{
 			Name: "BalancingPolicy/a", Number: 1, EveryNode: c.everyNode, Nodes: c.nodes, Outside: c.outside, Mode: desired.ToAddresses,
-			Captures: []desired.Capture{{Address: vip, Port: web.Port, Target: 9000}}, Backends: []desired.RedirectBackend{{Address: netip.MustParseAddr("10.1.0.1"), Ready: true}},
+			Captures: []desired.Capture{{Address: vip, Port: web.Port, Target: 9000}}, Backends: []desired.PolicyBackend{{Address: netip.MustParseAddr("10.1.0.1"), Ready: true}},
 		}
 		for host, want := range map[*Config]bool{&match: c.onMatch, &other: c.onOther, &outside: c.onOutside} {
 			if got := host.RedirectRule(r) != nil; got != want {

@@ -10,7 +10,7 @@ import (
 )
 
 // RedirectRule is what clients of this host get where a policy captures (balancing §6, §7); nil where it is not effective.
-func (c Config) RedirectRule(d *desired.Redirect) *Rule {
+func (c Config) RedirectRule(d *desired.Policy) *Rule {
 	if !c.effective(d) {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c Config) RedirectRule(d *desired.Redirect) *Rule {
 }
 
 // effective tells whether a policy is effective here (balancing §8). Local redirection is nowhere but on nodes.
-func (c Config) effective(d *desired.Redirect) bool {
+func (c Config) effective(d *desired.Policy) bool {
 	if c.Outside {
 		return d.EffectiveOutside()
 	}
@@ -40,7 +40,7 @@ func (c Config) effective(d *desired.Redirect) bool {
 }
 
 // modeOf is what events call it: by its backends, or, of local redirection, by what it captures.
-func modeOf(d *desired.Redirect) Mode {
+func modeOf(d *desired.Policy) Mode {
 	switch d.Mode {
 	case desired.ToPods:
 		return BalancingPod
@@ -59,7 +59,7 @@ func modeOf(d *desired.Redirect) Mode {
 
 // redirectBackends are the backends of the family of a captured address: the ready ones, or, where none is and the redirect is not
 // local, all that run. Proxy addresses that this host has no tunnel to are none. Only listed addresses count as often as they are there; those of them that fail their probes rest.
-func (c Config) redirectBackends(d *desired.Redirect, capture desired.Capture) (used, resting []Backend) {
+func (c Config) redirectBackends(d *desired.Policy, capture desired.Capture) (used, resting []Backend) {
 	var ready, others []netip.Addr
 	for _, b := range d.Backends {
 		switch a := b.Address.Unmap(); {

@@ -16,41 +16,41 @@ func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
 		Name: "shop/web", ClusterIPs: []netip.Addr{ip4, ip6}, Frontends: []desired.Frontend{web},
 		Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2"), pod("fd00::1", "n2")},
 	}
-	backend := func(address, node string, ready bool) desired.RedirectBackend {
-		return desired.RedirectBackend{Address: netip.MustParseAddr(address), Node: node, Ready: ready}
+	backend := func(address, node string, ready bool) desired.PolicyBackend {
+		return desired.PolicyBackend{Address: netip.MustParseAddr(address), Node: node, Ready: ready}
 	}
-	plain := desired.Redirect{
+	plain := desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, Created: 5, EveryNode: true, OfService: true, Mode: desired.ToPods,
 		Captures: []desired.Capture{{Address: ip4, Port: web.Port, Target: 9000}, {Address: ip6, Port: web.Port, Target: 9000}},
-		Backends: []desired.RedirectBackend{backend("10.1.0.1", "n1", true), backend("10.1.0.2", "n2", false)},
+		Backends: []desired.PolicyBackend{backend("10.1.0.1", "n1", true), backend("10.1.0.2", "n2", false)},
 	}
 	local := plain
 	local.Name, local.Number, local.Mode = "LocalRedirectPolicy/a", 8, desired.ToLocalPods
-	with := func(r desired.Redirect, edit func(*desired.Redirect)) desired.Redirect { edit(&r); return r }
-	elsewhere := func(r *desired.Redirect) { r.Backends = r.Backends[1:] }
-	none := func(r *desired.Redirect) { r.Backends = nil }
+	with := func(r desired.Policy, edit func(*desired.Policy)) desired.Policy { edit(&r); return r }
+	elsewhere := func(r *desired.Policy) { r.Backends = r.Backends[1:] }
+	none := func(r *desired.Policy) { r.Backends = nil }
 	ofService, ofService6 := "use 10.0.0.1:8080 ServiceClusterIP", "use [fd00::1]:8080 ServiceClusterIP"
 	for name, c := range map[string]struct {
-		redirects []desired.Redirect
+		redirects []desired.Policy
 		v4, v6    string
 	}{
 		"none":              {nil, ofService, ofService6},
-		"a ready one":       {[]desired.Redirect{plain}, "use 10.1.0.1:9000 balancingPod", "refuse"},
-		"none is ready":     {[]desired.Redirect{with(plain, elsewhere)}, "use 10.1.0.2:9000 balancingPod", "refuse"},
-		"no pod":            {[]desired.Redirect{with(plain, none)}, "refuse", "refuse"},
-		"falls through":     {[]desired.Redirect{with(with(plain, none), func(r *desired.Redirect) { r.FallThrough = true })}, ofService, ofService6},
-		"host ports":        {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.Mode = desired.ToHostPorts })}, "use 10.1.0.1:9000 balancingHostPort", "refuse"},
-		"on this node":      {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.EveryNode, r.Nodes = false, []string{"n0", "n1"} })}, "use 10.1.0.1:9000 balancingPod", "refuse"},
-		"on others":         {[]desired.Redirect{with(plain, func(r *desired.Redirect) { r.EveryNode, r.Outside, r.Nodes = false, true, []string{"n2"} })}, ofService, ofService6},
-		"local":             {[]desired.Redirect{local}, "use 10.1.0.1:9000 localRedirectService", ofService6},
-		"local, not ready":  {[]desired.Redirect{with(local, func(r *desired.Redirect) { r.Backends = []desired.RedirectBackend{backend("10.1.0.1", "n1", false)} })}, ofService, ofService6},
-		"local, elsewhere":  {[]desired.Redirect{with(local, func(r *desired.Redirect) { r.Backends = []desired.RedirectBackend{backend("10.1.0.2", "n2", true)} })}, ofService, ofService6},
-		"local before both": {[]desired.Redirect{plain, local}, "use 10.1.0.1:9000 localRedirectService", "refuse"},
-		"local gives way":   {[]desired.Redirect{plain, with(local, none)}, "use 10.1.0.1:9000 balancingPod", "refuse"},
-		"the older one": {[]desired.Redirect{plain, with(plain, func(r *desired.Redirect) {
+		"a ready one":       {[]desired.Policy{plain}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"none is ready":     {[]desired.Policy{with(plain, elsewhere)}, "use 10.1.0.2:9000 balancingPod", "refuse"},
+		"no pod":            {[]desired.Policy{with(plain, none)}, "refuse", "refuse"},
+		"falls through":     {[]desired.Policy{with(with(plain, none), func(r *desired.Policy) { r.FallThrough = true })}, ofService, ofService6},
+		"host ports":        {[]desired.Policy{with(plain, func(r *desired.Policy) { r.Mode = desired.ToHostPorts })}, "use 10.1.0.1:9000 balancingHostPort", "refuse"},
+		"on this node":      {[]desired.Policy{with(plain, func(r *desired.Policy) { r.EveryNode, r.Nodes = false, []string{"n0", "n1"} })}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"on others":         {[]desired.Policy{with(plain, func(r *desired.Policy) { r.EveryNode, r.Outside, r.Nodes = false, true, []string{"n2"} })}, ofService, ofService6},
+		"local":             {[]desired.Policy{local}, "use 10.1.0.1:9000 localRedirectService", ofService6},
+		"local, not ready":  {[]desired.Policy{with(local, func(r *desired.Policy) { r.Backends = []desired.PolicyBackend{backend("10.1.0.1", "n1", false)} })}, ofService, ofService6},
+		"local, elsewhere":  {[]desired.Policy{with(local, func(r *desired.Policy) { r.Backends = []desired.PolicyBackend{backend("10.1.0.2", "n2", true)} })}, ofService, ofService6},
+		"local before both": {[]desired.Policy{plain, local}, "use 10.1.0.1:9000 localRedirectService", "refuse"},
+		"local gives way":   {[]desired.Policy{plain, with(local, none)}, "use 10.1.0.1:9000 balancingPod", "refuse"},
+		"the older one": {[]desired.Policy{plain, with(plain, func(r *desired.Policy) {
 			r.Name, r.Number, r.Created, r.Mode = "BalancingPolicy/b", 9, 4, desired.ToAddresses
 		})}, "use 10.1.0.1:9000 balancingAddress", "refuse"},
-		"of one second the first by name": {[]desired.Redirect{plain, with(plain, func(r *desired.Redirect) {
+		"of one second the first by name": {[]desired.Policy{plain, with(plain, func(r *desired.Policy) {
 			r.Name, r.Number, r.Mode = "BalancingPolicy/b", 6, desired.ToAddresses
 		})}, "use 10.1.0.1:9000 balancingPod", "refuse"},
 	} {
@@ -98,8 +98,8 @@ func TestBalancing6OnlyListedAddressesCountTwice(t *testing.T) {
 	vips := []desired.Capture{{Address: vip, Port: web.Port, Target: 9000}}
 	one, two := netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2")
 	for mode, want := range map[string]int{desired.ToAddresses: 3, desired.ToHostPorts: 2} {
-		r := Config{Node: "n1"}.RedirectRule(&desired.Redirect{
-			Number: 1, EveryNode: true, Mode: mode, Captures: vips, Backends: []desired.RedirectBackend{{Address: one, Ready: true}, {Address: two, Ready: true}, {Address: one, Ready: true}},
+		r := Config{Node: "n1"}.RedirectRule(&desired.Policy{
+			Number: 1, EveryNode: true, Mode: mode, Captures: vips, Backends: []desired.PolicyBackend{{Address: one, Ready: true}, {Address: two, Ready: true}, {Address: one, Ready: true}},
 		})
 		if got := len(r.Fronts[0].Backends); got != want {
 			t.Errorf("%s: %d backends, want %d", mode, got, want)
@@ -113,7 +113,7 @@ func TestNumbersOfPoliciesAreNotServices(t *testing.T) {
 	for n := range Names([]string{"shop/web"}, nil) {
 		id = n
 	}
-	names := Names([]string{"shop/web"}, []*desired.Redirect{{Name: "BalancingPolicy/a", Number: id}})
+	names := Names([]string{"shop/web"}, []*desired.Policy{{Name: "BalancingPolicy/a", Number: id}})
 	if len(names) != 2 || names[id] != "BalancingPolicy/a" || names[id+1] != "shop/web" {
 		t.Errorf("numbers %v", names)
 	}

@@ -16,7 +16,7 @@ type Config struct {
 	Node string // its name in Kubernetes
 	Zone string // that the node is in, empty if unknown
 	// Usable are those of a redirect's listed addresses that new connections to a captured place may get; nil: all.
-	Usable func(d *desired.Redirect, at desired.Capture, addresses []netip.Addr) []netip.Addr
+	Usable func(d *desired.Policy, at desired.Capture, addresses []netip.Addr) []netip.Addr
 	// Outside says that the host is no node, whatever its name: nothing is local to it, and nothing is meant for it before others
 	// (balancing §8, §15).
 	Outside bool
@@ -42,13 +42,13 @@ func beyond(node string, makes bool, s desired.State) []netip.Prefix {
 }
 
 // Beyond tells whether a policy has backends here that this host has no way to, for want of a tunnel. They are none of its backends: calls would hang.
-func (c Config) Beyond(s desired.State, d *desired.Redirect) bool { return c.in(s).leavesOut(d) }
+func (c Config) Beyond(s desired.State, d *desired.Policy) bool { return c.in(s).leavesOut(d) }
 
-func (c Config) leavesOut(d *desired.Redirect) bool {
-	return slices.ContainsFunc(d.Backends, func(b desired.RedirectBackend) bool { return c.unreached(d, b.Address.Unmap()) })
+func (c Config) leavesOut(d *desired.Policy) bool {
+	return slices.ContainsFunc(d.Backends, func(b desired.PolicyBackend) bool { return c.unreached(d, b.Address.Unmap()) })
 }
 
-func (c Config) unreached(d *desired.Redirect, a netip.Addr) bool {
+func (c Config) unreached(d *desired.Policy, a netip.Addr) bool {
 	return d.Mode == desired.ToProxies && slices.ContainsFunc(c.beyond, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
@@ -139,7 +139,7 @@ func backendsOf(targets endpoints.Targets) (out []Backend) {
 }
 
 // Names tells which Service or policy an ID is of, given all that a host is told.
-func Names(services []string, redirects []*desired.Redirect) map[uint32]string {
+func Names(services []string, redirects []*desired.Policy) map[uint32]string {
 	out, taken := namesOf(redirects)
 	for name, id := range numbers(services, taken) {
 		out[id] = name
@@ -148,7 +148,7 @@ func Names(services []string, redirects []*desired.Redirect) map[uint32]string {
 }
 
 // namesOf are the policies by their IDs, which the record gave them, and all IDs that are no Service's.
-func namesOf(redirects []*desired.Redirect) (names map[uint32]string, taken map[uint32]bool) {
+func namesOf(redirects []*desired.Policy) (names map[uint32]string, taken map[uint32]bool) {
 	names, taken = map[uint32]string{}, map[uint32]bool{0: true}
 	for _, r := range redirects {
 		names[r.Number], taken[r.Number] = r.Name, true

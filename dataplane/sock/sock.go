@@ -63,7 +63,7 @@ type Sock struct {
 	ids       map[string]uint32   // of Services' rules
 	byID      map[uint32]string   // the same the other way round, and redirects
 	rules     map[string]resolved // by the Service's name
-	redirects map[*desired.Redirect]*Rule
+	redirects map[*desired.Policy]*Rule
 	// untunnelled are the policies with backends that this host has no way to, which was logged.
 	untunnelled map[string]bool
 	newest      wanted              // that was asked for
@@ -115,7 +115,7 @@ func (s *Sock) Apply(_ context.Context, want desired.State) ([]agent.Failure, er
 	for i, t := range told {
 		services[i] = t
 	}
-	return nil, s.apply(wanted{want.Zone, services, want.NodeAddresses(), want.Redirects(), beyond(s.config.Node, s.config.Tunnels, want)})
+	return nil, s.apply(wanted{want.Zone, services, want.NodeAddresses(), want.Policies(), beyond(s.config.Node, s.config.Tunnels, want)})
 }
 
 // wanted is what of a state concerns the tables.
@@ -123,7 +123,7 @@ type wanted struct {
 	zone      string
 	services  []desired.Source
 	nodes     []netip.Addr
-	redirects []*desired.Redirect
+	redirects []*desired.Policy
 	beyond    []netip.Prefix // proxy addresses that this host has no way to
 }
 
@@ -194,8 +194,8 @@ func (s *Sock) number(w wanted) {
 }
 
 // redirectRules gives the rules of the policies that are effective here; one that did not change is the one of before.
-func (s *Sock) redirectRules(redirects []*desired.Redirect) (out []*Rule) {
-	rules := make(map[*desired.Redirect]*Rule, len(redirects))
+func (s *Sock) redirectRules(redirects []*desired.Policy) (out []*Rule) {
+	rules := make(map[*desired.Policy]*Rule, len(redirects))
 	moved := !slices.Equal(s.config.beyond, s.newest.beyond)
 	s.config.beyond = s.newest.beyond
 	untunnelled := map[string]bool{}

@@ -392,16 +392,16 @@ func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
 	s, err := Over(Options{
-		Config: Config{Node: "n1", Usable: func(_ *desired.Redirect, _ desired.Capture, of []netip.Addr) []netip.Addr { return of[:1] }},
+		Config: Config{Node: "n1", Usable: func(_ *desired.Policy, _ desired.Capture, of []netip.Addr) []netip.Addr { return of[:1] }},
 		Room:   Capacity{Places: 4, Slots: 5, Nodes: 1}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics,
 	}, newMemory())
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := func(number uint32, ports ...uint16) *desired.Redirect {
-		r := &desired.Redirect{Name: fmt.Sprintf("BalancingPolicy/%d", number), Number: number, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
+	listed := func(number uint32, ports ...uint16) *desired.Policy {
+		r := &desired.Policy{Name: fmt.Sprintf("BalancingPolicy/%d", number), Number: number, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
 		for i := range 2 {
-			r.Backends = append(r.Backends, desired.RedirectBackend{Address: netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), Ready: true})
+			r.Backends = append(r.Backends, desired.PolicyBackend{Address: netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), Ready: true})
 		}
 		for _, p := range ports {
 			r.Captures = append(r.Captures, desired.Capture{Address: vip, Port: desired.Port{Protocol: TCP, Number: p}, Target: 80})
@@ -409,9 +409,9 @@ func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
 		return r
 	}
 	for i, c := range []struct {
-		redirects []*desired.Redirect
+		redirects []*desired.Policy
 		warnings  int
-	}{{[]*desired.Redirect{listed(1, 1)}, 0}, {[]*desired.Redirect{listed(1, 1, 2, 3, 4)}, 1}, {[]*desired.Redirect{listed(1, 1, 2, 3)}, 1}, {[]*desired.Redirect{listed(1, 1, 2, 3, 4)}, 2}} {
+	}{{[]*desired.Policy{listed(1, 1)}, 0}, {[]*desired.Policy{listed(1, 1, 2, 3, 4)}, 1}, {[]*desired.Policy{listed(1, 1, 2, 3)}, 1}, {[]*desired.Policy{listed(1, 1, 2, 3, 4)}, 2}} {
 		if err := s.apply(wanted{redirects: c.redirects}); err != nil {
 			t.Fatal(err)
 		}

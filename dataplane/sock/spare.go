@@ -24,7 +24,7 @@ type Sparing struct {
 }
 
 // spared are the pods of this host that rules spare, by UID.
-func (c Config) spared(redirects []*desired.Redirect) map[string][]uint32 {
+func (c Config) spared(redirects []*desired.Policy) map[string][]uint32 {
 	out := map[string][]uint32{}
 	for _, d := range redirects {
 		if !d.SpareOwn {

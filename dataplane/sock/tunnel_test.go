@@ -17,7 +17,7 @@ import (
 )
 
 // meshed is a state with tunnels, of nodes that have one and a host outside the cluster that does, too, or not, and one policy.
-func meshed(t *testing.T, own *desired.TunnelHost, d desired.Redirect, nodes ...string) desired.State {
+func meshed(t *testing.T, own *desired.TunnelHost, d desired.Policy, nodes ...string) desired.State {
 	t.Helper()
 	m := desired.NodeMessage("g", nil, nil)
 	m.Tunnels = desired.TunnelMessage(&desired.TunnelSettings{
@@ -27,7 +27,7 @@ func meshed(t *testing.T, own *desired.TunnelHost, d desired.Redirect, nodes ...
 		return desired.TunnelHost{Underlay: netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 250, 0, byte(n)})}, Number: n}
 	}
 	items := map[string][]byte{}
-	value, err := desired.RedirectValue(d)
+	value, err := desired.PolicyValue(d)
 	for i, n := range nodes {
 		if err == nil {
 			items[desired.TunnelHostKey(n)], err = desired.TunnelHostValue(end(uint32(i + 1)))
@@ -36,7 +36,7 @@ func meshed(t *testing.T, own *desired.TunnelHost, d desired.Redirect, nodes ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	items[desired.RedirectKey(d.Name)] = value
+	items[desired.PolicyKey(d.Name)] = value
 	var sum desired.Digest
 	changes := &fairleadv1.Changes{}
 	for key, value := range items {
@@ -50,18 +50,18 @@ func meshed(t *testing.T, own *desired.TunnelHost, d desired.Redirect, nodes ...
 // wrote, else they are refused at once, or go on where the policy says so. It is said once for each policy, and again after it was otherwise.
 func TestBalancing13WithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
 	ip4, ip6 := netip.MustParseAddr("169.254.77.1"), netip.MustParseAddr("fd00:77::1")
-	policy := desired.Redirect{
+	policy := desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Outside: true, Mode: desired.ToProxies,
 		Captures: []desired.Capture{{Address: ip4, Port: web.Port, Target: 10080}, {Address: ip6, Port: web.Port, Target: 10080}},
 	}
-	backends := func(list ...string) (out []desired.RedirectBackend) {
+	backends := func(list ...string) (out []desired.PolicyBackend) {
 		for _, a := range list {
-			out = append(out, desired.RedirectBackend{Address: netip.MustParseAddr(a), Ready: true})
+			out = append(out, desired.PolicyBackend{Address: netip.MustParseAddr(a), Ready: true})
 		}
 		return out
 	}
 	managed, both := backends("10.250.0.2", "fd00:250::2"), backends("10.250.0.2", "203.0.113.7", "fd00:250::2")
-	with := func(list []desired.RedirectBackend, fall bool, mode string) desired.Redirect {
+	with := func(list []desired.PolicyBackend, fall bool, mode string) desired.Policy {
 		d := policy
 		d.Backends, d.FallThrough, d.Mode = list, fall, mode
 		return d
@@ -110,7 +110,7 @@ func TestBalancing13WithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
 		if n := strings.Count(said.String(), "this host has no tunnel"); n != times {
 			t.Errorf("%s: said %d times:\n%s", name, n, said.String())
 		}
-		if b := c.config.Beyond(c.state, c.state.Redirects()[0]); b != c.told {
+		if b := c.config.Beyond(c.state, c.state.Policies()[0]); b != c.told {
 			t.Errorf("%s: beyond reach: %t", name, b)
 		}
 	}
@@ -118,9 +118,9 @@ func TestBalancing13WithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
 
 // A host that gets its tunnel has its policies lead there, and does not any more when it loses it.
 func TestBalancing13TunnelsThatComeAndGoAreHeeded(t *testing.T) {
-	d := desired.Redirect{
+	d := desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Mode: desired.ToProxies, Captures: []desired.Capture{{Address: vip, Port: web.Port, Target: 10080}},
-		Backends: []desired.RedirectBackend{{Address: netip.MustParseAddr("10.250.0.2"), Ready: true}},
+		Backends: []desired.PolicyBackend{{Address: netip.MustParseAddr("10.250.0.2"), Ready: true}},
 	}
 	k := newMemory()
 	s, err := Over(Options{Config: Config{Node: "n1", Tunnels: true}, Room: room}, k)
@@ -128,7 +128,7 @@ func TestBalancing13TunnelsThatComeAndGoAreHeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := beyond("n1", true, meshed(t, nil, d))
-	w := wanted{redirects: []*desired.Redirect{&d}}
+	w := wanted{redirects: []*desired.Policy{&d}}
 	for i, c := range []struct {
 		beyond []netip.Prefix
 		want   Verdict

@@ -56,8 +56,8 @@ func joinGroup(t *bench, l *lab.Lab) *group {
 func commands(from, n int) []fsm.Proposal {
 	out := make([]fsm.Proposal, n)
 	for i := range out {
-		out[i] = fsm.Proposal{Actor: "member/bench", Reason: "benchmark", Command: &fsm.PutPolicy{
-			ID: fsm.PolicyID(fmt.Sprintf("default/bench-%d", (from+i)%10_000)), UID: "u", Version: 1, Spec: []byte(`{"bench":true}`),
+		out[i] = fsm.Proposal{Actor: "member/bench", Reason: "benchmark", Command: &fsm.PutRegister{
+			ID: fsm.RegisterID(fmt.Sprintf("default/bench-%d", (from+i)%10_000)), UID: "u", Version: 1, Spec: []byte(`{"bench":true}`),
 		}}
 	}
 	return out

@@ -149,7 +149,7 @@ func sockSync(t *bench) figures {
 // sockPolicies is of 65,535 policies, each with a place of its own and four backends of 10,000 that there are, in tables of the default size.
 func sockPolicies(t *bench) figures {
 	return synced(t, program.DefaultSizes, policies, func(i int, changed bool) (string, []byte) {
-		r := desired.Redirect{
+		r := desired.Policy{
 			Name: fmt.Sprintf("BalancingPolicy/p%d", i), Number: uint32(i + 1), Created: int64(i), EveryNode: true, Mode: desired.ToPods,
 			Captures: []desired.Capture{{Address: netip.AddrFrom4([4]byte{169, 254, byte(i >> 8), byte(i)}), Port: desired.Port{Protocol: 6, Number: 80}, Target: 8080}},
 		}
@@ -158,14 +158,14 @@ func sockPolicies(t *bench) figures {
 			if changed && e == 0 {
 				b = (b + 5000) % backendsInAll
 			}
-			r.Backends = append(r.Backends, desired.RedirectBackend{
+			r.Backends = append(r.Backends, desired.PolicyBackend{
 				Address: netip.AddrFrom4([4]byte{10, 0, byte(b >> 8), byte(b)}), Node: fmt.Sprintf("node-%d", b%500), Ready: true,
 			})
 		}
-		value, err := desired.RedirectValue(r)
+		value, err := desired.PolicyValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return desired.RedirectKey(r.Name), value
+		return desired.PolicyKey(r.Name), value
 	})
 }

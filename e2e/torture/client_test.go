@@ -94,7 +94,7 @@ func (o *office) put(ctx context.Context, by *lab.Member, key, value string) (to
 func (o *office) get(ctx context.Context, by *lab.Member, key string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answered)
 	defer cancel()
-	answer, err := o.apis[by.Name].Record.Get(ctx, &fairleadv1.GetRequest{Kind: "policies", Name: key, Linearizable: true})
+	answer, err := o.apis[by.Name].Record.Get(ctx, &fairleadv1.GetRequest{Kind: records.Registers, Name: key, Linearizable: true})
 	if errors.Is(err, admin.Code("not-found")) {
 		return "", nil
 	}
@@ -104,7 +104,7 @@ func (o *office) get(ctx context.Context, by *lab.Member, key string) (string, e
 	if n := len(answer.GetDocuments()); n != 1 {
 		return "", fmt.Errorf("%d documents for one register", n)
 	}
-	var p records.Policy
+	var p records.Register
 	err = json.Unmarshal([]byte(answer.GetDocuments()[0]), &p)
 	return string(p.Spec), err
 }

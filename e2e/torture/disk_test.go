@@ -31,6 +31,7 @@ var full = kind{name: "full", weight: 2, plan: func(r *run, rng *rand.Rand, begi
 				return
 			}
 			m.Drain()
+			r.troupe.roles[m].room = time.Now()
 			r.troupe.count()
 			r.trace.note("%s has room again", m.Name)
 			r.troupe.start(m)

@@ -131,7 +131,7 @@ func said(c *exec.Cmd, among *socktest.Lab, within time.Duration) string {
 
 // backends are the addresses in the record that the policy leads to.
 func (s *stage) backends() []string {
-	out, _, _ := s.CLI("get", "redirects", "-o", "json")
+	out, _, _ := s.CLI("get", "policies", "-o", "json")
 	var got struct {
 		Items []struct {
 			Backends []struct{ Address string }
@@ -296,7 +296,7 @@ func TestBalancing13PortsThatStayAreServedWhileOthersChange(t *testing.T) {
 	} {
 		s.Manifests.Put("policy.yaml", step.policy)
 		s.Eventually(step.when, func() error {
-			out, _, _ := s.CLI("get", "redirects", "-o", "json")
+			out, _, _ := s.CLI("get", "policies", "-o", "json")
 			_, proxyPort, _ := strings.Cut(step.policy, `{name: more, port: "1`)
 			if proxyPort, _, _ = strings.Cut(proxyPort, `"`); proxyPort != "" && !strings.Contains(out, `"target": 1`+proxyPort) {
 				return errors.New(out)

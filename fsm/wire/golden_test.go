@@ -237,8 +237,8 @@ func records() []fsm.Record {
 	return []fsm.Record{
 		&fsm.Group{}, &fsm.Member{}, &fsm.Pool{}, &fsm.Allocation{}, &fsm.Service{}, &fsm.Route{}, &fsm.Peer{},
 		&fsm.Advertisement{}, &fsm.Node{}, &fsm.NodeConfig{}, &fsm.LoadBalancer{}, &fsm.Binding{}, &fsm.Operation{},
-		&fsm.Lease{}, &fsm.Policy{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
-		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Redirect{},
+		&fsm.Lease{}, &fsm.Register{}, &fsm.Hold{}, &fsm.SourceView{}, &fsm.Grave{}, &fsm.Enrolment{},
+		&fsm.Driver{}, &fsm.Drain{}, &fsm.L2Advertisement{}, &fsm.Move{}, &fsm.Policy{},
 		&fsm.Host{},
 		&fsm.Tunnel{},
 		&fsm.Number{},

@@ -52,7 +52,7 @@ func story() []fsm.Command {
 		}},
 		13: &fsm.PutNodeConfig{Config: fsm.NodeConfig{Switches: []netip.Addr{netip.MustParseAddr("198.51.100.254")}, InTable: 201, OutTable: 202, FwMark: 0x2000}},
 		14: &fsm.GrantLease{VIP: vip, Holder: "node-1", Term: 2 * time.Second},
-		15: &fsm.PutPolicy{ID: "policy/a", UID: "u3", Version: 3, Spec: []byte{1, 2, 3}},
+		15: &fsm.PutRegister{ID: "policy/a", UID: "u3", Version: 3, Spec: []byte{1, 2, 3}},
 		16: &fsm.PutHold{ID: "h1", Of: "Service", Subjects: []string{"shop/checkout", "shop/cart"}, Why: "more than half of all"},
 		17: &fsm.ObserveView{Source: "kubernetes", Cluster: "u0", Versions: []fsm.KindVersion{{Kind: "Service", Version: 7}}},
 		18: &fsm.PutLoadBalancer{ID: "drv/lb-1", Driver: "drv", Info: []fsm.KV{{Key: "id", Value: "lb-1"}}, Synced: true},
@@ -65,8 +65,8 @@ func story() []fsm.Command {
 		22: &fsm.PutBinding{ID: "b2", Balancer: "drv/lb-1", Owner: "pod/shop/checkout-1/u5", Parameters: backend},
 		23: &fsm.BeginOperation{Action: fsm.ActionAddress, Binding: "b2", Deadline: 10 * time.Second},
 		24: &fsm.PutPool{Pool: fsm.Pool{Name: "old", Ranges: []fsm.Range{{From: netip.MustParseAddr("198.51.100.128"), To: netip.MustParseAddr("198.51.100.130")}}}},
-		25: &fsm.PutPolicy{ID: "policy/b", UID: "u6", Version: 1},
-		26: &fsm.DeletePolicy{ID: "policy/b"},
+		25: &fsm.PutRegister{ID: "policy/b", UID: "u6", Version: 1},
+		26: &fsm.DeleteRegister{ID: "policy/b"},
 		27: &fsm.PutEnrolment{ID: fsm.EnrolmentID(strings.Repeat("0a", 32)), Node: "node-2", TTL: time.Hour},
 		28: &fsm.PutDriver{Driver: fsm.Driver{
 			Name: "drv", UID: "u7", URL: "http://192.0.2.80:8080", Timeouts: []fsm.WebhookTimeout{{Webhook: "ensureBackend", Timeout: 5 * time.Second}}, Secret: "token",
@@ -87,13 +87,13 @@ func story() []fsm.Command {
 			Sessions: fsm.Sessions{Told: true, Open: []fsm.Reach{{Peer: "tor-a", IPv4: true}}}}}},
 		36: &fsm.PutNode{ID: "node-2", UID: "u12", Version: 2, Eligible: true},
 		37: &fsm.BeginMove{Service: "shop/checkout", Node: "node-2"},
-		38: &fsm.PutRedirect{Redirect: fsm.Redirect{
+		38: &fsm.PutPolicy{Policy: fsm.Policy{
 			ID: "BalancingPolicy/db", UID: "u13", Version: 4, Created: 1_789_000_000, EveryNode: true, Outside: true, Mode: "address",
 			Captures: []fsm.Capture{{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: fsm.TCP, Number: 5432}, Target: 6432}},
-			Backends: []fsm.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
+			Backends: []fsm.PolicyBackend{{Address: netip.MustParseAddr("198.51.100.11"), Ready: true}},
 			Probe:    fsm.Probe{Type: "TCP", Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3},
 		}},
-		39: &fsm.JudgeRedirect{ID: "BalancingPolicy/db", UID: "u13", Verdicts: []fsm.ProbeVerdict{
+		39: &fsm.SetPolicyHealth{ID: "BalancingPolicy/db", UID: "u13", Verdicts: []fsm.ProbeVerdict{
 			{Address: netip.MustParseAddr("198.51.100.11"), Port: fsm.Port{Protocol: fsm.TCP, Number: 6432}, Say: 2, Of: 3},
 		}},
 		40: &fsm.RegisterHost{ID: "edge-1", Boot: "boot-2", Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.77")}, Admit: true},
@@ -104,9 +104,9 @@ func story() []fsm.Command {
 		43: &fsm.PutTunnel{Host: "node-1", Underlay: netip.MustParseAddr("198.51.100.1")},
 		44: &fsm.PutTunnel{Host: "node-2", Underlay: netip.MustParseAddr("198.51.100.2")},
 		45: &fsm.ReleaseTunnel{Host: "node-2"},
-		46: &fsm.CarryRedirects{Node: "node-1", Boot: "boot-1", Carries: true},
+		46: &fsm.ReportPolicySupport{Node: "node-1", Boot: "boot-1", Carries: true},
 		47: &fsm.NumberNode{ID: "node-1", Number: 31007},
-		48: &fsm.PutRedirect{Redirect: fsm.Redirect{ID: "BalancingPolicy/db", UID: "u14", Version: 5, EveryNode: true, Mode: "address"}},
+		48: &fsm.PutPolicy{Policy: fsm.Policy{ID: "BalancingPolicy/db", UID: "u14", Version: 5, EveryNode: true, Mode: "address"}},
 		49: &fsm.PutService{Service: fsm.Service{
 			ID: "shop/probed", UID: "u15", Version: 1, Frontends: []fsm.Frontend{{Port: fsm.Port{Protocol: fsm.TCP, Number: 80}}},
 			Endpoints: []fsm.Endpoint{{Address: netip.MustParseAddr("10.0.0.9"), Serving: true, Failing: true}},

@@ -24,12 +24,12 @@ var tellsAllApart = []string{"netip.Addr.Compare", "netip.AddrPort.Compare", "ne
 // sortsOnce lists the files where something else is sorted of which no two are equal, of so much that a stable sort would take longer, or out
 // of a map; and why no two are.
 var sortsOnce = map[string]string{
-	"api/desired/state.go":              "a state has each address once",
-	"cluster/leader/guard_outside.go":   "subject.compare, which is tested",
-	"cluster/leader/guard_redirects.go": "subject.compare, which is tested",
-	"cluster/leader/plan_nodeports.go":  "each Service once, and its id comes last",
-	"cluster/leader/plan_services.go":   "each Service once",
-	"fsm/load.go":                       "each record once in an index, and its key is in what is sorted",
+	"api/desired/state.go":             "a state has each address once",
+	"cluster/leader/guard_outside.go":  "subject.compare, which is tested",
+	"cluster/leader/guard_policies.go": "subject.compare, which is tested",
+	"cluster/leader/plan_nodeports.go": "each Service once, and its id comes last",
+	"cluster/leader/plan_services.go":  "each Service once",
+	"fsm/load.go":                      "each record once in an index, and its key is in what is sorted",
 }
 
 // How a sort leaves what its order calls equal is its own affair: another release of Go may do it otherwise. So what is sorted is told apart in

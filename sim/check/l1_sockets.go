@@ -118,7 +118,7 @@ func (r *l1) same(v *fsm.View, subject string, at dialled, want answer, have eve
 		r.broken(subject, fmt.Sprintf("they get %s %v, and shall get %s %v of %s", have.Verdict, got, want.verdict, want.backends, want.by), number)
 		return
 	}
-	if d, ok := fsm.Get[*fsm.Redirect](v, fsm.TableRedirects, want.by); ok && d.Number != have.Rule {
+	if d, ok := fsm.Get[*fsm.Policy](v, fsm.TablePolicies, want.by); ok && d.Number != have.Rule {
 		r.broken(subject, fmt.Sprintf("they are counted for rule %d, and %s is %d", have.Rule, d.ID, d.Number), number)
 	}
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // Put is the command by which clients write a register: a policy that nobody plans, whose spec is the value. They read
-// it by RecordService.Get of kind "policies" with Linearizable set, where a policy that is not found has the value "".
+// it by RecordService.Get of kind "registers" with Linearizable set, where one that is not found has the value "".
 // A put is done when its outcome is acceptance; a get when it was answered. Both go through a quorum.
 func Put(key, value string) fsm.Command {
-	return &fsm.PutPolicy{ID: fsm.PolicyID(key), UID: registers, Spec: []byte(value)}
+	return &fsm.PutRegister{ID: fsm.RegisterID(key), UID: registers, Spec: []byte(value)}
 }
 
 // registers is the UID of policies that are registers.
@@ -27,7 +27,7 @@ const registers = "register"
 func holds(data []byte, key, value string) bool {
 	_, proposals, err := fsm.DecodeEntry(data)
 	return err == nil && slices.ContainsFunc(proposals, func(p fsm.Proposal) bool {
-		c, ok := p.Command.(*fsm.PutPolicy)
+		c, ok := p.Command.(*fsm.PutRegister)
 		return ok && string(c.ID) == key && c.UID == registers && string(c.Spec) == value
 	})
 }

@@ -145,7 +145,7 @@ func (r resolution) formerLife() bool {
 			continue
 		}
 		a, err := netip.ParseAddr(f.IP)
-		d, has := fsm.Get[*fsm.Redirect](r.view, fsm.TableRedirects, id)
+		d, has := fsm.Get[*fsm.Policy](r.view, fsm.TablePolicies, id)
 		if err == nil && !p.leadsOn(a) && has && d.UID != p.uid {
 			return true
 		}

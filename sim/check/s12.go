@@ -65,7 +65,7 @@ func (r *s12) step(s *step) {
 	fsm.Changes(s.before, s.after, fsm.TableAllocations, func(was, is *fsm.Allocation) { r.allocation(s, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableRoutes, func(was, is *fsm.Route) { r.route(s, was, is) })
 	fsm.Changes(s.before, s.after, fsm.TableNodes, func(was, is *fsm.Node) { r.node(s.Number, was, is) })
-	fsm.Changes(s.before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) { r.redirect(s, was, is) })
+	fsm.Changes(s.before, s.after, fsm.TablePolicies, func(was, is *fsm.Policy) { r.redirect(s, was, is) })
 	changedBindings(s, func(was, is *fsm.Binding) { r.binding(s, was, is) })
 }
 

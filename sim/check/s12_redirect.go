@@ -15,7 +15,7 @@ import (
 // pods and their nodes for backends, nodes for where it is effective.
 
 // said tells whether somebody said anything of a policy since a moment that may cost it what it had.
-func (r *s12) said(id fsm.RedirectID, uid string, since time.Duration) bool {
+func (r *s12) said(id fsm.PolicyID, uid string, since time.Duration) bool {
 	p := r.atSockets.policies[string(id)]
 	_, name, _ := strings.Cut(string(id), "/")
 	return p == nil || p.gone || p.uid != uid || r.changedSince(p.written, since) || r.let(name)
@@ -36,7 +36,7 @@ func (r *s12) let(name string) bool {
 	return false
 }
 
-func (r *s12) redirect(s *step, was, is *fsm.Redirect) {
+func (r *s12) redirect(s *step, was, is *fsm.Policy) {
 	kind, _, _ := strings.Cut(redirectID(was, is), "/")
 	had, has := r.parts(was), r.parts(is)
 	for _, what := range sortedKeys(has) {
@@ -59,7 +59,7 @@ func (r *s12) redirect(s *step, was, is *fsm.Redirect) {
 	}
 }
 
-func redirectID(was, is *fsm.Redirect) string {
+func redirectID(was, is *fsm.Policy) string {
 	if is == nil {
 		return string(was.ID)
 	}
@@ -74,7 +74,7 @@ type redirectPart struct {
 }
 
 // parts are what a redirect has, by a name.
-func (r *s12) parts(d *fsm.Redirect) map[string]redirectPart {
+func (r *s12) parts(d *fsm.Policy) map[string]redirectPart {
 	out := map[string]redirectPart{}
 	if d == nil {
 		return out
@@ -116,8 +116,8 @@ func (r *s12) parts(d *fsm.Redirect) map[string]redirectPart {
 }
 
 // portOfAnother tells whether another policy leads to pods by the proxy port behind a place, which is one policy's.
-func (r *s12) portOfAnother(d *fsm.Redirect, c fsm.Capture) bool {
-	return d.Mode == toProxies && slices.ContainsFunc(fsm.List[*fsm.Redirect](r.record.View(), fsm.TableRedirects), func(o *fsm.Redirect) bool {
+func (r *s12) portOfAnother(d *fsm.Policy, c fsm.Capture) bool {
+	return d.Mode == toProxies && slices.ContainsFunc(fsm.List[*fsm.Policy](r.record.View(), fsm.TablePolicies), func(o *fsm.Policy) bool {
 		return o.ID != d.ID && o.Mode == toProxies && slices.ContainsFunc(o.Proxied, func(pod fsm.ProxiedPod) bool {
 			return slices.ContainsFunc(pod.Ports, func(p fsm.ProxyPort) bool { return p.Port == fsm.Port{Protocol: c.Port.Protocol, Number: c.Target} })
 		})

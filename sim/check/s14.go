@@ -101,7 +101,7 @@ func (r *s14) step(s *step) {
 		r.put("service "+string(id), pairs, at)
 		r.serves(id, places, at)
 	}
-	fsm.Changes(before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+	fsm.Changes(before, s.after, fsm.TablePolicies, func(was, is *fsm.Policy) {
 		if is == nil {
 			r.put("redirect "+string(was.ID), nil, at)
 			r.put("proxies "+string(was.ID), nil, at)
@@ -205,16 +205,16 @@ var (
 
 // ofRedirect are the backends that a policy has on each node: those that are ready, or all of them while none is and it leads to others than
 // the node's own.
-func (r *s14) ofRedirect(d *fsm.Redirect) (out []socketPair) {
+func (r *s14) ofRedirect(d *fsm.Policy) (out []socketPair) {
 	for _, n := range r.topology.Nodes {
 		if !d.EffectiveOn(fsm.NodeID(n.Name)) {
 			continue
 		}
 		for _, c := range d.Captures {
-			mine := slices.DeleteFunc(slices.Clone(d.Backends), func(b fsm.RedirectBackend) bool {
+			mine := slices.DeleteFunc(slices.Clone(d.Backends), func(b fsm.PolicyBackend) bool {
 				return b.Address.Is4() != c.Address.Is4() || d.Mode == "local" && string(b.Node) != n.Name
 			})
-			ready := slices.DeleteFunc(slices.Clone(mine), func(b fsm.RedirectBackend) bool { return !b.Ready })
+			ready := slices.DeleteFunc(slices.Clone(mine), func(b fsm.PolicyBackend) bool { return !b.Ready })
 			if len(ready) > 0 || d.Mode == "local" {
 				mine = ready
 			}
@@ -257,7 +257,7 @@ func (r *s14) proxies(row proxiesRow) {
 }
 
 // ofProxies are the pods behind a policy's proxy ports, whose addresses are all nodes'.
-func ofProxies(d *fsm.Redirect) (out []socketPair) {
+func ofProxies(d *fsm.Policy) (out []socketPair) {
 	for _, pod := range d.Proxied {
 		for _, p := range pod.Ports {
 			out = append(out, socketPair{at: dialled{port: p.Port.Number, protocol: protocolName(p.Port)}, backend: netip.AddrPortFrom(pod.Address, p.Target).String()})

@@ -13,12 +13,12 @@ import (
 type s15 struct {
 	idle
 	*judge
-	of     map[uint32]fsm.RedirectID // who had a number last
-	number map[string]uint32         // by UID
+	of     map[uint32]fsm.PolicyID // who had a number last
+	number map[string]uint32       // by UID
 }
 
 func newS15(j *judge) rule {
-	return &s15{judge: j, of: map[uint32]fsm.RedirectID{}, number: map[string]uint32{}}
+	return &s15{judge: j, of: map[uint32]fsm.PolicyID{}, number: map[string]uint32{}}
 }
 
 func (r *s15) step(s *step) {
@@ -28,12 +28,12 @@ func (r *s15) step(s *step) {
 		clear(r.of)
 		clear(r.number)
 	}
-	if before != nil && !fsm.Differ(before, s.after, fsm.TableRedirects) {
+	if before != nil && !fsm.Differ(before, s.after, fsm.TablePolicies) {
 		return
 	}
 	r.forget(before, s.after)
-	have := map[uint32]fsm.RedirectID{}
-	for _, d := range fsm.List[*fsm.Redirect](s.after, fsm.TableRedirects) {
+	have := map[uint32]fsm.PolicyID{}
+	for _, d := range fsm.List[*fsm.Policy](s.after, fsm.TablePolicies) {
 		r.checked()
 		other, taken := have[d.Number]
 		have[d.Number] = d.ID
@@ -60,7 +60,7 @@ func (r *s15) forget(before, after *fsm.View) {
 	if before == nil {
 		return
 	}
-	fsm.Changes(before, after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+	fsm.Changes(before, after, fsm.TablePolicies, func(was, is *fsm.Policy) {
 		if was != nil && (is == nil || is.UID != was.UID) {
 			delete(r.number, was.UID)
 		}

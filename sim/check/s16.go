@@ -74,13 +74,13 @@ func (r *s16) step(s *step) {
 			r.given(s, is)
 		}
 	})
-	fsm.Changes(before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+	fsm.Changes(before, s.after, fsm.TablePolicies, func(was, is *fsm.Policy) {
 		if is == nil {
 			return
 		}
 		for _, b := range is.Backends {
 			known := was != nil && slices.Equal(was.Captures, is.Captures) &&
-				slices.ContainsFunc(was.Backends, func(o fsm.RedirectBackend) bool { return o.Address == b.Address && o.Node == b.Node })
+				slices.ContainsFunc(was.Backends, func(o fsm.PolicyBackend) bool { return o.Address == b.Address && o.Node == b.Node })
 			if !known && s.after.Group().Tunnels.Covers(b.Address) {
 				r.led(s, is, b)
 			}
@@ -117,7 +117,7 @@ func (r *s16) given(s *step, t *fsm.Tunnel) {
 }
 
 // led judges a backend that is new, or new ports of it.
-func (r *s16) led(s *step, d *fsm.Redirect, b fsm.RedirectBackend) {
+func (r *s16) led(s *step, d *fsm.Policy, b fsm.PolicyBackend) {
 	subject := fmt.Sprintf("%s at %s of %s", b.Address, b.Node, d.ID)
 	tunnel, given := fsm.Get[*fsm.Tunnel](s.after, fsm.TableTunnels, string(b.Node))
 	if !given || tunnel.Leaving || !slices.Contains(s.after.Group().Tunnels.Addresses(tunnel.Number), b.Address) {

@@ -34,7 +34,7 @@ type s17 struct {
 	seen map[sight]view
 	// told is since when a node has carried a policy out as it is, said as of which revision the record says what it does of a policy's addresses.
 	told map[carrier]telling
-	said map[fsm.RedirectID]fsm.Revision
+	said map[fsm.PolicyID]fsm.Revision
 	last time.Duration // when it was looked at
 }
 
@@ -51,7 +51,7 @@ type view struct {
 // carrier is a node that carries out a policy.
 type carrier struct {
 	node   string
-	policy fsm.RedirectID
+	policy fsm.PolicyID
 }
 
 // telling is as of which revision, and since when.
@@ -61,7 +61,7 @@ type telling struct {
 }
 
 func newS17(j *judge) rule {
-	return &s17{judge: j, probers: newProbers(j), seen: map[sight]view{}, told: map[carrier]telling{}, said: map[fsm.RedirectID]fsm.Revision{}}
+	return &s17{judge: j, probers: newProbers(j), seen: map[sight]view{}, told: map[carrier]telling{}, said: map[fsm.PolicyID]fsm.Revision{}}
 }
 
 const (
@@ -88,7 +88,7 @@ func (r *s17) step(s *step) {
 	if s.replaced {
 		return
 	}
-	fsm.Changes(s.before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+	fsm.Changes(s.before, s.after, fsm.TablePolicies, func(was, is *fsm.Policy) {
 		if is != nil && (was == nil || was.UID != is.UID || !slices.Equal(was.Verdicts, is.Verdicts)) {
 			r.said[is.ID] = s.after.Revision()
 		}
@@ -102,7 +102,7 @@ func (r *s17) tick() {
 	r.last = r.scene.now
 	v := r.record.View()
 	there := map[carrier]telling{}
-	for _, d := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+	for _, d := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		if !d.Probe.Wanted() {
 			continue
 		}
@@ -121,7 +121,7 @@ func (r *s17) tick() {
 }
 
 // carries tells since when a node carries out a policy as it is: it said so, and nothing that it had then was lost.
-func (r *s17) carries(v *fsm.View, d *fsm.Redirect, at carrier) (telling, bool) {
+func (r *s17) carries(v *fsm.View, d *fsm.Policy, at carrier) (telling, bool) {
 	if !d.EffectiveOn(fsm.NodeID(at.node)) || !r.acknowledged(v, at.node, d.Since) {
 		return telling{}, false
 	}
@@ -138,12 +138,12 @@ func (r *s17) reaches(node string, a netip.Addr, d time.Duration) (can, settled 
 }
 
 // probed tells whether something is known of a policy's addresses at a captured place: that of a port of UDP is what is known of ports of TCP.
-func probed(d *fsm.Redirect, at fsm.Capture) bool {
+func probed(d *fsm.Policy, at fsm.Capture) bool {
 	return slices.ContainsFunc(d.Captures, func(c fsm.Capture) bool { return c.Port.Protocol == fsm.TCP && c.Address.Is4() == at.Address.Is4() })
 }
 
 // rows judges what a node's tables have by a policy.
-func (r *s17) rows(v *fsm.View, d *fsm.Redirect, node string) {
+func (r *s17) rows(v *fsm.View, d *fsm.Policy, node string) {
 	tables, stays := r.scene.tables(node), r.stays(node, foundOut)
 	for _, c := range d.Captures {
 		if !stays && !r.heardOf(v, d, c, node) {
@@ -162,24 +162,24 @@ func (r *s17) rows(v *fsm.View, d *fsm.Redirect, node string) {
 }
 
 // heardOf tells whether a node has heard what the record says of a policy's addresses at a place of TCP, and that is just what it can reach.
-func (r *s17) heardOf(v *fsm.View, d *fsm.Redirect, c fsm.Capture, node string) bool {
+func (r *s17) heardOf(v *fsm.View, d *fsm.Policy, c fsm.Capture, node string) bool {
 	n, ok := fsm.Get[*fsm.Node](v, fsm.TableNodes, node)
 	if said, ever := r.said[d.ID]; !ok || !ever || n.Acknowledged.Before(said) || c.Port.Protocol != fsm.TCP {
 		return false
 	}
-	return !slices.ContainsFunc(d.Backends, func(b fsm.RedirectBackend) bool {
+	return !slices.ContainsFunc(d.Backends, func(b fsm.PolicyBackend) bool {
 		can, _, _ := r.reaches(node, b.Address, 0)
 		return b.Address.Is4() == c.Address.Is4() && bad(d, fsm.Probed{Address: b.Address, Port: fsm.Port{Protocol: c.Port.Protocol, Number: c.Target}}) == can
 	})
 }
 
 // bad tells whether the record says so of an address.
-func bad(d *fsm.Redirect, at fsm.Probed) bool {
+func bad(d *fsm.Policy, at fsm.Probed) bool {
 	return slices.ContainsFunc(d.Verdicts, func(w fsm.ProbeVerdict) bool { return w.Address == at.Address && w.Port == at.Port && !w.Healthy })
 }
 
 // way judges where calls to a captured place get to.
-func (r *s17) way(d *fsm.Redirect, c fsm.Capture, node string, way event.Way, number uint64) {
+func (r *s17) way(d *fsm.Policy, c fsm.Capture, node string, way event.Way, number uint64) {
 	want, all := map[string]bool{}, map[string]bool{}
 	shown := []uint64{number}
 	for _, b := range d.Backends {
@@ -214,7 +214,7 @@ func (r *s17) way(d *fsm.Redirect, c fsm.Capture, node string, way event.Way, nu
 }
 
 // verdicts judges what the record says of the addresses of a policy.
-func (r *s17) verdicts(d *fsm.Redirect, told map[carrier]telling) {
+func (r *s17) verdicts(d *fsm.Policy, told map[carrier]telling) {
 	if !r.agree() {
 		return
 	}

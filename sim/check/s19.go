@@ -93,7 +93,7 @@ func (r *s19) step(s *step) {
 		clear(r.want)
 		clear(r.left)
 	}
-	fsm.Changes(before, s.after, fsm.TableRedirects, func(was, is *fsm.Redirect) {
+	fsm.Changes(before, s.after, fsm.TablePolicies, func(was, is *fsm.Policy) {
 		at := s.after.Revision()
 		had := sparedBy(was)
 		if is != nil {
@@ -120,7 +120,7 @@ func (r *s19) step(s *step) {
 }
 
 // sparedBy are the pods that a policy has and spares, and whether it is effective on their node: who captures nothing is so nowhere.
-func sparedBy(d *fsm.Redirect) map[sparedPod]bool {
+func sparedBy(d *fsm.Policy) map[sparedPod]bool {
 	out := map[sparedPod]bool{}
 	if d == nil || !d.SpareOwn {
 		return out

@@ -35,8 +35,8 @@ func (r *s1) step(s *step) {
 func afterFormer(c fsm.Command) string {
 	switch c := c.(type) {
 	case *fsm.PutEnrolment, *fsm.UseEnrolment, *fsm.DeleteEnrolment, *fsm.BeginDrain, *fsm.EndDrain, *fsm.StepAside, *fsm.BeginMove, *fsm.EndMove,
-		*fsm.PutRedirect, *fsm.DeleteRedirect, *fsm.JudgeRedirect, *fsm.RegisterHost, *fsm.ReportHosts, *fsm.RemoveHost,
-		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels, *fsm.NumberNode, *fsm.CarryRedirects, *fsm.JudgeService,
+		*fsm.PutPolicy, *fsm.DeletePolicy, *fsm.SetPolicyHealth, *fsm.RegisterHost, *fsm.ReportHosts, *fsm.RemoveHost,
+		*fsm.SetTunnels, *fsm.PutTunnel, *fsm.ReleaseTunnel, *fsm.FreeTunnel, *fsm.ReportTunnels, *fsm.NumberNode, *fsm.ReportPolicySupport, *fsm.JudgeService,
 		*fsm.Revoke, *fsm.EndRevocation:
 		return fmt.Sprintf("%T", c)
 	case *fsm.PutService:

@@ -136,7 +136,7 @@ func (r *s2) step(s *step) {
 	r.begin = nil
 	for _, key := range keys {
 		c := &call{do: "put", key: key, began: s.Stamped, ended: s.Stamped, answered: true, CallEnded: event.CallEnded{Outcome: "ok"}}
-		if p, ok := fsm.Get[*fsm.Policy](s.after, fsm.TablePolicies, key); ok {
+		if p, ok := fsm.Get[*fsm.Register](s.after, fsm.TableRegisters, key); ok {
 			c.value = string(p.Spec)
 		}
 		r.begin = append(r.begin, c)

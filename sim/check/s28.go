@@ -58,7 +58,7 @@ func (r *s28) applied(x event.Applied, e event.Stamped) {
 		return
 	}
 	for _, p := range proposals {
-		put, ok := p.Command.(*fsm.PutPolicy)
+		put, ok := p.Command.(*fsm.PutRegister)
 		if !ok {
 			continue
 		}

@@ -14,12 +14,12 @@ import (
 const toListed = `"backend":{"addressEndpoint":{"addresses":["10.20.0.11","10.20.0.12"],"toPorts":[{"name":"w","port":"9080","protocol":"TCP"}]}}`
 
 // listing is what the record has of a policy of virtual that leads to two listed addresses, which are probed.
-func listing() *fsm.PutRedirect {
+func listing() *fsm.PutPolicy {
 	r := redirect("BalancingPolicy/p")
-	r.Redirect.Mode = "address"
-	r.Redirect.Probe = fsm.Probe{Type: "TCP", Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}
+	r.Policy.Mode = "address"
+	r.Policy.Probe = fsm.Probe{Type: "TCP", Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}
 	for n := 11; n <= 12; n++ {
-		r.Redirect.Backends = append(r.Redirect.Backends, fsm.RedirectBackend{Address: addr(fmt.Sprint("10.20.0.", n)), Ready: true})
+		r.Policy.Backends = append(r.Policy.Backends, fsm.PolicyBackend{Address: addr(fmt.Sprint("10.20.0.", n)), Ready: true})
 	}
 	return r
 }
@@ -52,7 +52,7 @@ func (s *story) blocks(last int, on bool, nodes ...string) {
 
 // says has the record call the second address bad, or good.
 func (s *story) says(bad bool) {
-	s.commit(&fsm.JudgeRedirect{ID: "BalancingPolicy/p", UID: "u-p", Verdicts: []fsm.ProbeVerdict{
+	s.commit(&fsm.SetPolicyHealth{ID: "BalancingPolicy/p", UID: "u-p", Verdicts: []fsm.ProbeVerdict{
 		{Address: addr("10.20.0.12"), Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}, Healthy: !bad, Say: 2, Of: 3},
 	}})
 }
@@ -191,14 +191,14 @@ func probeTales() []tale {
 			s.gives("n1", virtual+":80", atListed(11))
 			s.wait(late)
 			r := listing()
-			r.Redirect.Backends = r.Redirect.Backends[1:]
+			r.Policy.Backends = r.Policy.Backends[1:]
 			s.commit(r)
 			s.wait(late)
 		}),
 		breaks("S17", "told-of-the-policy-as-it-is", func(s *story) {
 			listed(s)
 			r := listing()
-			r.Redirect.Backends = r.Redirect.Backends[1:]
+			r.Policy.Backends = r.Policy.Backends[1:]
 			s.commit(r)
 			s.acknowledge("n1")
 			s.wait(late)

@@ -40,18 +40,18 @@ func (s *story) runs(n int, ready bool) {
 }
 
 // redirect is what the record has of a policy of virtual, with some of the pods.
-func redirect(id string, pods ...int) *fsm.PutRedirect {
+func redirect(id string, pods ...int) *fsm.PutPolicy {
 	kind, name, _ := strings.Cut(id, "/")
-	r := fsm.Redirect{
-		ID: fsm.RedirectID(id), UID: "u-" + name, EveryNode: true, Mode: map[bool]string{true: "local", false: "podEndpoint"}[kind == "LocalRedirectPolicy"],
+	r := fsm.Policy{
+		ID: fsm.PolicyID(id), UID: "u-" + name, EveryNode: true, Mode: map[bool]string{true: "local", false: "podEndpoint"}[kind == "LocalRedirectPolicy"],
 		Captures: []fsm.Capture{{Address: addr(virtual), Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: 9080}},
 	}
 	for _, n := range pods {
-		r.Backends = append(r.Backends, fsm.RedirectBackend{
+		r.Backends = append(r.Backends, fsm.PolicyBackend{
 			Address: addr(fmt.Sprint("10.244.0.", n)), Node: fsm.NodeID(fmt.Sprint("n", n)), Pod: fmt.Sprint("a/dns-", n), UID: fmt.Sprint("u-dns-", n), Ready: true,
 		})
 	}
-	return &fsm.PutRedirect{Redirect: r}
+	return &fsm.PutPolicy{Policy: r}
 }
 
 func useOf(rule uint32, pods ...int) event.Way {
@@ -133,7 +133,7 @@ func socketTales() []tale {
 			redirected(s)
 			s.runs(2, false)
 			r := redirect("BalancingPolicy/p", 1, 2)
-			r.Redirect.Backends[1].Ready = false
+			r.Policy.Backends[1].Ready = false
 			s.commit(r)
 			s.acknowledge("n1")
 		}),
@@ -163,33 +163,33 @@ func socketTales() []tale {
 		fine("S15", "given-again-when-nobody-has-it", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
-			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
+			s.commit(&fsm.DeletePolicy{ID: "BalancingPolicy/p", UID: "u-p"})
 			for _, n := range []string{"n1", "n2", "n3"} {
 				s.say(event.Resolves{Node: n, Boot: "b1", Address: addr(virtual), Port: 80, Protocol: "TCP"})
 			}
 			s.acknowledge("n1", "n2", "n3")
 			r := redirect("BalancingPolicy/q", 1)
-			r.Redirect.Number = 1
+			r.Policy.Number = 1
 			s.commit(r)
 		}),
 		breaks("S15", "given-again-while-a-node-has-rows-by-it", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
-			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
+			s.commit(&fsm.DeletePolicy{ID: "BalancingPolicy/p", UID: "u-p"})
 			s.acknowledge("n1", "n2", "n3")
 			r := redirect("BalancingPolicy/q", 1)
-			r.Redirect.Number = 1
+			r.Policy.Number = 1
 			s.commit(r)
 		}),
 
 		fine("S12", "policy-deleted", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
-			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
+			s.commit(&fsm.DeletePolicy{ID: "BalancingPolicy/p", UID: "u-p"})
 		}),
 		breaks("S12", "policy-given-up", func(s *story) {
 			redirected(s)
-			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
+			s.commit(&fsm.DeletePolicy{ID: "BalancingPolicy/p", UID: "u-p"})
 		}),
 		fine("S12", "backend-whose-pod-goes", func(s *story) {
 			redirected(s)
@@ -203,16 +203,16 @@ func socketTales() []tale {
 		breaks("S12", "place-given-up", func(s *story) {
 			redirected(s)
 			r := redirect("BalancingPolicy/p", 1, 2)
-			r.Redirect.Captures = nil
+			r.Policy.Captures = nil
 			s.commit(r)
 		}),
 		breaks("S12", "policy-given-up-on-a-node", func(s *story) {
 			s.policy("BalancingPolicy", "p", "create", "2026-01-01T00:00:00Z", atEdge+toDNS)
 			r := redirect("BalancingPolicy/p")
-			r.Redirect.EveryNode, r.Redirect.Nodes = false, []fsm.NodeID{"n1"}
+			r.Policy.EveryNode, r.Policy.Nodes = false, []fsm.NodeID{"n1"}
 			s.commit(r)
 			s.wait(12 * time.Second)
-			r.Redirect.Nodes = nil
+			r.Policy.Nodes = nil
 			s.commit(r)
 		}),
 
@@ -234,7 +234,7 @@ func socketTales() []tale {
 		breaks("L1", "calls-get-what-a-deleted-policy-said", func(s *story) {
 			redirected(s)
 			s.policy("BalancingPolicy", "p", "delete", "", toDNS)
-			s.commit(&fsm.DeleteRedirect{ID: "BalancingPolicy/p", UID: "u-p"})
+			s.commit(&fsm.DeletePolicy{ID: "BalancingPolicy/p", UID: "u-p"})
 			calmDown(s)
 		}),
 		breaks("L1", "no-program-works", func(s *story) {

@@ -10,10 +10,10 @@ import (
 )
 
 // sparing is what the record has of a policy of virtual that spares its own backends, or not: a pod on n1.
-func sparing(yes bool) *fsm.PutRedirect {
+func sparing(yes bool) *fsm.PutPolicy {
 	r := redirect("BalancingPolicy/p")
-	r.Redirect.SpareOwn = yes
-	r.Redirect.Backends = []fsm.RedirectBackend{{Address: addr("10.244.0.1"), Node: "n1", Pod: "a/p-1", UID: "u-p-1", Ready: true}}
+	r.Policy.SpareOwn = yes
+	r.Policy.Backends = []fsm.PolicyBackend{{Address: addr("10.244.0.1"), Node: "n1", Pod: "a/p-1", UID: "u-p-1", Ready: true}}
 	return r
 }
 
@@ -76,7 +76,7 @@ func spareTales() []tale {
 		fine("S19", "left-alone-where-the-policy-is-not-effective", func(s *story) {
 			s.attach()
 			r := sparing(true)
-			r.Redirect.EveryNode, r.Redirect.Nodes = false, []fsm.NodeID{"n2"}
+			r.Policy.EveryNode, r.Policy.Nodes = false, []fsm.NodeID{"n2"}
 			s.commit(r)
 			s.gives("n2", virtual+":80", spares(true))
 			s.acknowledge("n1", "n2", "n3")

@@ -17,7 +17,7 @@ func strayTales() []tale {
 	strays := func(s *story, prefix string) {
 		s.wait(time.Second)
 		s.say(event.FaultBegan{ID: 1, Fault: "stray-record", On: []string{"m3"}})
-		a, _ := s.entry(&fsm.PutPolicy{ID: fsm.PolicyID(prefix + "m3"), UID: "stray", Version: 1, Spec: []byte("{}")})
+		a, _ := s.entry(&fsm.PutRegister{ID: fsm.RegisterID(prefix + "m3"), UID: "stray", Version: 1, Spec: []byte("{}")})
 		s.apply(a, "m1", "m2")
 		if prefix == start.OtherRecord {
 			a.Digest = "another one"
@@ -60,7 +60,7 @@ func strayTales() []tale {
 			s.say(event.Started{Process: "m3", Life: 2}, event.Restored{Process: "m3", Life: 2, Index: uint64(s.state.Applied()), Digest: s.state.Digest().String()})
 		}),
 		breaks("S1", "another-record-on-nobodys-account", func(s *story) {
-			a, _ := s.entry(&fsm.PutPolicy{ID: start.OtherRecord + "m3", UID: "stray", Version: 1, Spec: []byte("{}")})
+			a, _ := s.entry(&fsm.PutRegister{ID: start.OtherRecord + "m3", UID: "stray", Version: 1, Spec: []byte("{}")})
 			s.apply(a, "m1", "m2")
 			a.Digest = "another one"
 			s.apply(a, "m3")

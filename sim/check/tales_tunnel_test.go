@@ -45,13 +45,13 @@ func tunnels(s *story) {
 }
 
 // proxied is a policy to proxy addresses, with the pod of n1 behind its port.
-func proxied(led bool) *fsm.PutRedirect {
+func proxied(led bool) *fsm.PutPolicy {
 	r := redirect("BalancingPolicy/p")
-	r.Redirect.Mode = "nodeProxy"
-	r.Redirect.Proxied = []fsm.ProxiedPod{{Node: "n1", Pod: "a/dns-1", UID: "u-dns-1", Address: addr("10.244.0.1"), Ready: true,
+	r.Policy.Mode = "nodeProxy"
+	r.Policy.Proxied = []fsm.ProxiedPod{{Node: "n1", Pod: "a/dns-1", UID: "u-dns-1", Address: addr("10.244.0.1"), Ready: true,
 		Ports: []fsm.ProxyPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: 9080}, Target: 9080}}}}
 	if led {
-		r.Redirect.Backends = []fsm.RedirectBackend{{Address: tunnelOf["n1"], Node: "n1", Ready: true}}
+		r.Policy.Backends = []fsm.PolicyBackend{{Address: tunnelOf["n1"], Node: "n1", Ready: true}}
 	}
 	return r
 }
@@ -118,7 +118,7 @@ func tunnelTales() []tale {
 			ledByProxy(s)
 			s.pod(1, "delete", `}}`)
 			gone := proxied(true)
-			gone.Redirect.Proxied = nil
+			gone.Policy.Proxied = nil
 			s.commit(gone)
 			s.acknowledge("n2")
 		}),

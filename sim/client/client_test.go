@@ -56,7 +56,7 @@ func (b *bench) judge(t *rapid.T) {
 		if a, ok := e.Event.(event.Applied); ok {
 			_, proposals, _ := fsm.DecodeEntry(a.Entry)
 			for _, p := range proposals {
-				if put, ok := p.Command.(*fsm.PutPolicy); ok {
+				if put, ok := p.Command.(*fsm.PutRegister); ok {
 					puts[string(put.Spec)] = true
 				}
 			}
@@ -109,7 +109,7 @@ func TestPropertyAHandKeepsTheOrder(t *testing.T) {
 			t.Fatalf("%d of %d are done: %v", len(heard), want, heard)
 		}
 		for i := range want {
-			if _, ok := fsm.Get[*fsm.Policy](b.state.Read(), fsm.TablePolicies, fmt.Sprint("p", i)); !ok {
+			if _, ok := fsm.Get[*fsm.Register](b.state.Read(), fsm.TableRegisters, fmt.Sprint("p", i)); !ok {
 				t.Errorf("p%d is not in the record", i)
 			}
 		}

@@ -92,7 +92,7 @@ func (c *register) read(key string) {
 	to := c.reads.whom()
 	c.reads.next()
 	ended := c.g.began(event.CallBegan{Client: c.name, Do: "get", Key: key, To: to})
-	request := &fairleadv1.GetRequest{Kind: "policies", Name: key, Linearizable: true}
+	request := &fairleadv1.GetRequest{Kind: records.Registers, Name: key, Linearizable: true}
 	answer := &fairleadv1.GetResponse{}
 	c.g.call(Machine, to, fairleadv1connect.RecordServiceGetProcedure, request, answer, patience, func(err error) {
 		value := ""
@@ -116,7 +116,7 @@ func valueOf(answer *fairleadv1.GetResponse) (string, error) {
 	if n := len(answer.GetDocuments()); n != 1 {
 		return "", fmt.Errorf("%d documents for one register", n)
 	}
-	var p records.Policy
+	var p records.Register
 	err := json.Unmarshal([]byte(answer.GetDocuments()[0]), &p)
 	return string(p.Spec), err
 }

@@ -31,8 +31,8 @@ func strayRecord(b *Backstage, f Fault) func() {
 	}
 	befall := func(error) {
 		for _, name := range f.On {
-			id := fsm.PolicyID(prefix + name)
-			b.Group().NewHand("stray").Do(string(id), &fsm.PutPolicy{ID: id, UID: "stray", Version: 1, Spec: []byte("{}")}, nil)
+			id := fsm.RegisterID(prefix + name)
+			b.Group().NewHand("stray").Do(string(id), &fsm.PutRegister{ID: id, UID: "stray", Version: 1, Spec: []byte("{}")}, nil)
 		}
 	}
 	if f.With["leads"] == "yes" {

@@ -186,7 +186,7 @@ func sentBy(v *fsm.View) []RoutePicture {
 
 func policiesOf(v *fsm.View) []PolicyPicture {
 	out := []PolicyPicture{}
-	for _, r := range fsm.List[*fsm.Redirect](v, fsm.TableRedirects) {
+	for _, r := range fsm.List[*fsm.Policy](v, fsm.TablePolicies) {
 		pp := PolicyPicture{Name: string(r.ID), Captures: []string{}, Backends: len(r.Backends), Pending: r.Pending.Text}
 		for _, c := range r.Captures {
 			pp.Captures = append(pp.Captures, fmt.Sprintf("%s/%s", netip.AddrPortFrom(c.Address, c.Port.Number), c.Port.Protocol))

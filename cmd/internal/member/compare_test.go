@@ -36,7 +36,7 @@ func (m tampered) ApplyEntries(entries []cluster.LogEntry) [][]cluster.Outcome {
 	if err != nil || !m.on.CompareAndSwap(true, false) {
 		return m.Record.ApplyEntries(entries)
 	}
-	more := cluster.Proposal{Actor: "test", Command: &fsm.PutPolicy{ID: "wrong", UID: "u", Version: 1, Spec: []byte("{}")}}
+	more := cluster.Proposal{Actor: "test", Command: &fsm.PutRegister{ID: "wrong", UID: "u", Version: 1, Spec: []byte("{}")}}
 	if e.Data, err = fsm.EncodeEntry(epoch, append(proposals, more)); err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"fairlead.io/fairlead/cluster/leader"
 	"fairlead.io/fairlead/cluster/leader/balancers"
-	"fairlead.io/fairlead/cluster/leader/redirects"
+	"fairlead.io/fairlead/cluster/leader/policies"
 	"fairlead.io/fairlead/fsm"
 	"fairlead.io/fairlead/fsm/world"
 	"fairlead.io/fairlead/k8s/convert"
@@ -57,8 +57,8 @@ func known(record *fsm.View, kind world.Kind) (out []informers.Known) {
 			add(string(a.Name), a.Object, a.Version)
 		}
 	case world.KindBalancingPolicy, world.KindLocalRedirect:
-		for _, r := range fsm.List[*fsm.Redirect](record, fsm.TableRedirects) {
-			if of, id := redirects.ObjectOf(r.ID); of == kind {
+		for _, r := range fsm.List[*fsm.Policy](record, fsm.TablePolicies) {
+			if of, id := policies.ObjectOf(r.ID); of == kind {
 				add(id.Name, fsm.ObjectRef{UID: r.UID}, r.Version)
 			}
 		}

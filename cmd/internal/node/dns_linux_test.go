@@ -110,7 +110,7 @@ func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
 	vips := map[string]netip.Addr{"-4": netip.MustParseAddr("192.0.2.53"), "-6": netip.MustParseAddr("2001:db8::53")}
 	loopback := map[string]netip.Addr{"-4": netip.MustParseAddr("127.0.0.1"), "-6": netip.MustParseAddr("::1")}
 	s := fsm.Service{ID: "kube-system/kube-dns"}
-	local := fsm.Redirect{ID: "LocalRedirectPolicy/dns-local", UID: "u1", EveryNode: true, Service: s.ID, Mode: "local"}
+	local := fsm.Policy{ID: "LocalRedirectPolicy/dns-local", UID: "u1", EveryNode: true, Service: s.ID, Mode: "local"}
 	protocols := []fsm.Protocol{fsm.UDP, fsm.TCP}
 	for _, p := range protocols {
 		s.Frontends = append(s.Frontends, fsm.Frontend{Name: p.String(), Port: fsm.Port{Protocol: p, Number: 53}})
@@ -123,7 +123,7 @@ func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
 			local.Captures = append(local.Captures, fsm.Capture{Address: vips[family], Port: fsm.Port{Protocol: p, Number: 53}, Target: here})
 		}
 		s.ClusterIPs, s.Endpoints = append(s.ClusterIPs, vips[family]), append(s.Endpoints, e)
-		local.Backends = append(local.Backends, fsm.RedirectBackend{Address: loopback[family], Node: "n1", Pod: "kube-system/cache", UID: "p", Ready: true})
+		local.Backends = append(local.Backends, fsm.PolicyBackend{Address: loopback[family], Node: "n1", Pod: "kube-system/cache", UID: "p", Ready: true})
 	}
 	l.group.Apply(t, &fsm.PutService{Service: s})
 	agent := start(t, l.config)
@@ -147,9 +147,9 @@ func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
 		}
 	}
 	all("198.51.100.1")
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: local})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: local})
 	all("198.51.100.2")
-	l.group.Apply(t, &fsm.DeleteRedirect{ID: local.ID, UID: local.UID})
+	l.group.Apply(t, &fsm.DeletePolicy{ID: local.ID, UID: local.UID})
 	all("198.51.100.1")
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)

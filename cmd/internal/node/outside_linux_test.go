@@ -59,12 +59,12 @@ func TestBalancing15HostOutsideTheClusterResolves(t *testing.T) {
 	if n, _ := fsm.Get[*fsm.Node](l.group.Read(), fsm.TableNodes, "n1"); n.Boot != "" || !n.Acknowledged.IsZero() {
 		t.Errorf("the node of that name became %+v", n)
 	}
-	put := func(id fsm.RedirectID, mode string, at netip.AddrPort, outside bool) {
+	put := func(id fsm.PolicyID, mode string, at netip.AddrPort, outside bool) {
 		t.Helper()
-		l.group.Apply(t, &fsm.PutRedirect{Redirect: fsm.Redirect{
+		l.group.Apply(t, &fsm.PutPolicy{Policy: fsm.Policy{
 			ID: id, UID: string(id), EveryNode: true, Outside: outside, Service: "shop/web", Mode: mode,
 			Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: at.Port()}},
-			Backends: []fsm.RedirectBackend{{Address: at.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
+			Backends: []fsm.PolicyBackend{{Address: at.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
 		}})
 	}
 	put("LocalRedirectPolicy/b", "local", third, true)
@@ -149,14 +149,14 @@ func TestBalancing15HostOutsideGoesOnWithoutMembers(t *testing.T) {
 	places := []string{"169.254.77.1/5432", "fd00:77::1/5432"}
 	put := func(four, six netip.AddrPort) {
 		t.Helper()
-		r := fsm.Redirect{ID: "BalancingPolicy/db", UID: "db", Outside: true, Mode: "address"}
+		r := fsm.Policy{ID: "BalancingPolicy/db", UID: "db", Outside: true, Mode: "address"}
 		for _, p := range []fsm.Protocol{fsm.TCP, fsm.UDP} {
 			r.Captures = append(r.Captures,
 				fsm.Capture{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: p, Number: 5432}, Target: four.Port()},
 				fsm.Capture{Address: netip.MustParseAddr("fd00:77::1"), Port: fsm.Port{Protocol: p, Number: 5432}, Target: six.Port()})
 		}
-		r.Backends = []fsm.RedirectBackend{{Address: four.Addr(), Ready: true}, {Address: six.Addr(), Ready: true}}
-		l.group.Apply(t, &fsm.PutRedirect{Redirect: r})
+		r.Backends = []fsm.PolicyBackend{{Address: four.Addr(), Ready: true}, {Address: six.Addr(), Ready: true}}
+		l.group.Apply(t, &fsm.PutPolicy{Policy: r})
 	}
 	put(four, six)
 	agent := start(t, l.config)

@@ -72,14 +72,14 @@ func (h *host) start() {
 func (h *host) stop() { _ = h.listener.Close() }
 
 // listing is a policy that sends a place to these servers, probed as often as may be.
-func listing(at netip.AddrPort, servers ...*host) fsm.Redirect {
-	r := fsm.Redirect{
+func listing(at netip.AddrPort, servers ...*host) fsm.Policy {
+	r := fsm.Policy{
 		ID: "BalancingPolicy/db", UID: "u", EveryNode: true, Mode: "address",
 		Captures: []fsm.Capture{{Address: at.Addr(), Port: fsm.Port{Protocol: fsm.TCP, Number: at.Port()}, Target: servers[0].at.Port()}},
 		Probe:    fsm.Probe{Type: "TCP", Interval: 50 * time.Millisecond, Timeout: 20 * time.Second, Healthy: 1, Unhealthy: 2},
 	}
 	for _, s := range servers {
-		r.Backends = append(r.Backends, fsm.RedirectBackend{Address: s.at.Addr(), Ready: true})
+		r.Backends = append(r.Backends, fsm.PolicyBackend{Address: s.at.Addr(), Ready: true})
 	}
 	return r
 }
@@ -119,7 +119,7 @@ func TestBalancing14ListedAddressesOfTheRecordAreProbed(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: listing(vip, servers...)})
 	agent := start(t, l.config)
 	l.soon(vip, "127.0.0.2 127.0.0.3")
 	servers[0].stop()
@@ -148,14 +148,14 @@ func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
 	policy.Backends = append(policy.Backends, policy.Backends[1])
 	policy.Probe.Unhealthy = 1
 	agent := start(t, l.config)
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: policy})
 	l.soon(vip, "127.0.0.2 127.0.0.3")
 	servers[1].stop()
 	l.soon(vip, "127.0.0.2")
 	nobody[0].stop()
 	policy.Probe.Port = nobody[0].at.Port()
 	servers[1].start()
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: policy})
 	l.soon(vip, "127.0.0.2 127.0.0.3")
 	testkit.Until(t, "both are known to be bad", func() bool {
 		_, text := ask(t, l.config, "/metrics")
@@ -201,7 +201,7 @@ func TestBalancing14WhatIsBadIsKeptByNobody(t *testing.T) {
 			}
 		}()
 	}
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: policy})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: policy})
 	agent := start(t, l.config)
 	l.soon(vip, "127.0.0.2 127.0.0.3")
 	client, err := net.ListenUDP("udp4", &net.UDPAddr{})
@@ -244,7 +244,7 @@ func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
 	l.enter()
 	servers[0].stop()
 	vip := servers[0].at // captured, and a backend
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: listing(vip, servers...)})
 	agent := start(t, l.config)
 	l.soon(vip, "127.0.0.3")
 	for range 5 {
@@ -264,7 +264,7 @@ func TestBalancing16AgentsGetToTheirMembers(t *testing.T) {
 	l.enter()
 	api, vip := netip.MustParseAddrPort(l.config.Members[0]), netip.MustParseAddrPort("192.0.2.1:80")
 	agent := start(t, l.config)
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: listing(api, servers...)})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: listing(api, servers...)})
 	l.soon(api, "127.0.0.2")
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestBalancing16AgentsGetToTheirMembers(t *testing.T) {
 	again := start(t, l.config) // over connections of its own
 	also := listing(vip, servers...)
 	also.ID = "BalancingPolicy/also"
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: also})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: also})
 	l.soon(vip, "127.0.0.2")
 	if got := l.dials(api); got != "127.0.0.2" {
 		t.Errorf("others get to %s where the members are", got)
@@ -288,10 +288,10 @@ func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
-	l.group.Apply(t, &fsm.PutNode{ID: "n1", UID: "n1"}, &fsm.PutRedirect{Redirect: listing(vip, servers...)})
+	l.group.Apply(t, &fsm.PutNode{ID: "n1", UID: "n1"}, &fsm.PutPolicy{Policy: listing(vip, servers...)})
 	l.judges()
 	said := func() (out string) {
-		r, _ := fsm.Get[*fsm.Redirect](l.group.Read(), fsm.TableRedirects, "BalancingPolicy/db")
+		r, _ := fsm.Get[*fsm.Policy](l.group.Read(), fsm.TablePolicies, "BalancingPolicy/db")
 		for _, v := range r.Verdicts {
 			out += fmt.Sprintf("%s %t %d/%d ", v.Address, v.Healthy, v.Say, v.Of)
 		}
@@ -313,7 +313,7 @@ func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
 	slow := listing(vip, servers...)
 	slow.Probe.Unhealthy = 3600
 	servers[0].start()
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: slow}, &fsm.JudgeRedirect{ID: slow.ID, UID: slow.UID, Verdicts: []fsm.ProbeVerdict{
+	l.group.Apply(t, &fsm.PutPolicy{Policy: slow}, &fsm.SetPolicyHealth{ID: slow.ID, UID: slow.UID, Verdicts: []fsm.ProbeVerdict{
 		{Address: servers[1].at.Addr(), Port: fsm.Port{Protocol: fsm.TCP, Number: servers[1].at.Port()}, Say: 2, Of: 3},
 	}})
 	servers[1].stop()

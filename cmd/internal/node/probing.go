@@ -31,7 +31,7 @@ func (p checking) Apply(_ context.Context, want desired.State) ([]agent.Failure,
 		}
 	}
 	if p.policies {
-		p.Take(want.Redirects(), services, want.Revision)
+		p.Take(want.Policies(), services, want.Revision)
 	} else {
 		p.Take(nil, services, want.Revision)
 	}

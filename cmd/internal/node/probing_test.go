@@ -20,15 +20,15 @@ import (
 func TestBalancing14AgentsProbeForWhatTheyCarryOut(t *testing.T) {
 	probe := desired.Probe{Type: desired.ProbeTCP, Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
 	port := desired.Port{Protocol: 6, Number: 80}
-	policy, err := desired.RedirectValue(desired.Redirect{
+	policy, err := desired.PolicyValue(desired.Policy{
 		Number: 1, EveryNode: true, Mode: desired.ToAddresses, Probe: probe,
 		Captures: []desired.Capture{{Address: netip.MustParseAddr("169.254.77.1"), Port: port, Target: 80}},
-		Backends: []desired.RedirectBackend{{Address: netip.MustParseAddr("198.51.100.1"), Ready: true}},
+		Backends: []desired.PolicyBackend{{Address: netip.MustParseAddr("198.51.100.1"), Ready: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := map[string][]byte{desired.RedirectKey("BalancingPolicy/p"): policy}
+	items := map[string][]byte{desired.PolicyKey("BalancingPolicy/p"): policy}
 	for name, asks := range map[string]desired.Probe{"shop/asks": probe, "shop/not": {}} {
 		items[desired.ServiceKey(name)], err = desired.ServiceValue(desired.Service{
 			Name: name, Probe: asks, Endpoints: []desired.Endpoint{{Address: netip.MustParseAddr("10.244.0.1"), Ready: true, Ports: []desired.EndpointPort{{Port: port}}}},

@@ -219,12 +219,12 @@ func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 	first, second, third := l.says("first"), l.says("second"), l.says("third")
 	vip := netip.MustParseAddr("192.0.2.1")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
-	put := func(id fsm.RedirectID, mode string, at netip.AddrPort, ready bool) {
+	put := func(id fsm.PolicyID, mode string, at netip.AddrPort, ready bool) {
 		t.Helper()
-		l.group.Apply(t, &fsm.PutRedirect{Redirect: fsm.Redirect{
+		l.group.Apply(t, &fsm.PutPolicy{Policy: fsm.Policy{
 			ID: id, UID: string(id), EveryNode: true, Service: "shop/web", Mode: mode,
 			Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: at.Port()}},
-			Backends: []fsm.RedirectBackend{{Address: at.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: ready}},
+			Backends: []fsm.PolicyBackend{{Address: at.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: ready}},
 		}})
 	}
 	agent := start(t, l.config)
@@ -237,8 +237,8 @@ func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 	l.eventually("second")
 	put("LocalRedirectPolicy/b", "local", third, true)
 	l.eventually("third")
-	l.group.Apply(t, &fsm.DeleteRedirect{ID: "BalancingPolicy/a", UID: "BalancingPolicy/a"})
-	l.group.Apply(t, &fsm.DeleteRedirect{ID: "LocalRedirectPolicy/b", UID: "LocalRedirectPolicy/b"})
+	l.group.Apply(t, &fsm.DeletePolicy{ID: "BalancingPolicy/a", UID: "BalancingPolicy/a"})
+	l.group.Apply(t, &fsm.DeletePolicy{ID: "LocalRedirectPolicy/b", UID: "LocalRedirectPolicy/b"})
 	l.eventually("first")
 	if err := agent.stop(); err != nil {
 		t.Fatal(err)
@@ -253,10 +253,10 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 	first, second := l.says("first"), l.says("second")
 	vip := netip.MustParseAddr("192.0.2.1")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: fsm.Redirect{
+	l.group.Apply(t, &fsm.PutPolicy{Policy: fsm.Policy{
 		ID: "LocalRedirectPolicy/a", UID: "a", EveryNode: true, Service: "shop/web", Mode: "local",
 		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: second.Port()}},
-		Backends: []fsm.RedirectBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
+		Backends: []fsm.PolicyBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: "p", Ready: true}},
 	}})
 	var limit atomic.Int64
 	limit.Store(1)
@@ -290,12 +290,12 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	vip := netip.MustParseAddr("192.0.2.1")
 	l.putService(fsm.Service{ClusterIPs: []netip.Addr{vip}}, first)
 	uid := "1c6f0d4e-8a9b-4c55-9d3e-0a1b2c3d4e5f"
-	redirect := fsm.Redirect{
+	redirect := fsm.Policy{
 		ID: "LocalRedirectPolicy/a", UID: "a", EveryNode: true, Service: "shop/web", Mode: "local", SpareOwn: true,
 		Captures: []fsm.Capture{{Address: vip, Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: second.Port()}},
-		Backends: []fsm.RedirectBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: uid, Ready: true}},
+		Backends: []fsm.PolicyBackend{{Address: second.Addr(), Node: "n1", Pod: "shop/p", UID: uid, Ready: true}},
 	}
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: redirect})
 	agent := start(t, l.config)
 	l.eventually("second")
 	for _, path := range []string{"kubepods/pod" + uid, "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"} {
@@ -311,13 +311,13 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	}
 	// A static pod's cgroup is named by a UID that the API server does not have.
 	redirect.Backends[0].HostUID = strings.Repeat("5f3c9d0b", 4)
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: redirect})
 	static := l.client.Below("kubepods/pod" + redirect.Backends[0].HostUID)
 	testkit.Until(t, "first, by the static pod itself", func() bool { return static.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "first" })
 	redirect.Backends[0].HostUID = ""
 	inside := l.client.Below("kubepods/pod" + uid)
 	redirect.SpareOwn = false
-	l.group.Apply(t, &fsm.PutRedirect{Redirect: redirect})
+	l.group.Apply(t, &fsm.PutPolicy{Policy: redirect})
 	testkit.Until(t, "second, by the pod itself", func() bool {
 		return inside.Bash("exec 3<>/dev/tcp/192.0.2.1/80 && cat <&3") == "second"
 	})

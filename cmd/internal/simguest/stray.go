@@ -26,14 +26,14 @@ func (s stray) apply(e cluster.LogEntry) [][]cluster.Outcome {
 		return s.ApplyEntries([]cluster.LogEntry{e})
 	}
 	for _, p := range proposals {
-		put, ok := p.Command.(*fsm.PutPolicy)
+		put, ok := p.Command.(*fsm.PutRegister)
 		switch {
 		case !ok || time.Since(time.UnixMilli(p.AtUnixMilli)) > start.StrayWithin:
 		case string(put.ID) == start.OtherRecord+s.member:
 			return s.applyMore(e, epoch, proposals)
 		case string(put.ID) == start.FlippedBit+s.member:
 			out := s.ApplyEntries([]cluster.LogEntry{e})
-			if kept, ok := fsm.Get[*fsm.Policy](s.Read(), fsm.TablePolicies, string(put.ID)); ok {
+			if kept, ok := fsm.Get[*fsm.Register](s.Read(), fsm.TableRegisters, string(put.ID)); ok {
 				kept.Spec[0] ^= 1
 			}
 			return out
@@ -44,7 +44,7 @@ func (s stray) apply(e cluster.LogEntry) [][]cluster.Outcome {
 
 // applyMore applies a command that nobody asked for with those of an entry.
 func (s stray) applyMore(e cluster.LogEntry, epoch fsm.Epoch, proposals []fsm.Proposal) [][]cluster.Outcome {
-	more := fsm.Proposal{Actor: s.member, Command: &fsm.PutPolicy{ID: "stray", UID: "stray", Version: 1, Spec: []byte("{}")}}
+	more := fsm.Proposal{Actor: s.member, Command: &fsm.PutRegister{ID: "stray", UID: "stray", Version: 1, Spec: []byte("{}")}}
 	data, err := fsm.EncodeEntry(epoch, append(proposals, more))
 	if err != nil {
 		panic(err) // it was decoded a moment ago

@@ -36,7 +36,7 @@ type matrix struct {
 	config    sock.Config
 	clients   map[string]*client
 	services  []desired.Service
-	redirects []desired.Redirect
+	redirects []desired.Policy
 	nodes     []netip.Addr
 }
 
@@ -130,8 +130,8 @@ func aService(servers ...int) desired.Service {
 }
 
 // aRedirect is a policy that captures ports of addresses, and leads to these.
-func aRedirect(number uint32, mode string, at []netip.Addr, ports []uint16, servers ...int) desired.Redirect {
-	r := desired.Redirect{Name: fmt.Sprintf("%s/%d", mode, number), Number: number, Created: int64(number), EveryNode: true, Mode: mode, OfService: slices.Equal(at, matrixClusterIPs)}
+func aRedirect(number uint32, mode string, at []netip.Addr, ports []uint16, servers ...int) desired.Policy {
+	r := desired.Policy{Name: fmt.Sprintf("%s/%d", mode, number), Number: number, Created: int64(number), EveryNode: true, Mode: mode, OfService: slices.Equal(at, matrixClusterIPs)}
 	for _, a := range at {
 		for _, port := range ports {
 			for _, protocol := range []uint8{sock.TCP, sock.UDP} {
@@ -141,7 +141,7 @@ func aRedirect(number uint32, mode string, at []netip.Addr, ports []uint16, serv
 	}
 	for _, n := range servers {
 		for _, a := range both(fmt.Sprintf("10.44.0.%d", n), fmt.Sprintf("fd44::%d", n)) {
-			r.Backends = append(r.Backends, desired.RedirectBackend{Address: a, Node: onNode(n), Ready: true})
+			r.Backends = append(r.Backends, desired.PolicyBackend{Address: a, Node: onNode(n), Ready: true})
 		}
 	}
 	return r
@@ -327,7 +327,7 @@ func TestBalancing24ClosingTable(t *testing.T) {
 	}
 	row("11-precedence", func() {
 		m.services = append(m.services, aService(2))
-		m.redirects = []desired.Redirect{aRedirect(2, desired.ToAddresses, matrixClusterIPs, ports, 4), aRedirect(1, desired.ToLocalPods, matrixClusterIPs, ports, 3)}
+		m.redirects = []desired.Policy{aRedirect(2, desired.ToAddresses, matrixClusterIPs, ports, 4), aRedirect(1, desired.ToLocalPods, matrixClusterIPs, ports, 3)}
 		m.hold()
 		m.asks("all", matrixClusterIPs, 80, "s3")
 		m.redirects = m.redirects[:1]

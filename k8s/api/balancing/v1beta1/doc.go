@@ -4,7 +4,7 @@
 //
 // Fields, defaults and enumerations are those that manifests for elf-io's balancing have; enabled, healthCheck and the status
 // are additions, all of them optional. The definitions (deploy/components/balancing) refuse what no controller could
-// understand; what only the whole object, or other objects, can tell is admission's to judge (k8s/redirects). Section
+// understand; what only the whole object, or other objects, can tell is admission's to judge (k8s/admission/policies). Section
 // numbers in comments are those of the specification of that behaviour. Deep copies and CRDs are generated (make generate).
 // Start reading at BalancingPolicy.
 //
