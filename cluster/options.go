@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,32 +100,18 @@ type Tuning struct {
 }
 
 func (t Tuning) withDefaults() Tuning {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	setN := func(n *uint64, v uint64) {
-		if *n == 0 {
-			*n = v
-		}
-	}
-	set(&t.Heartbeat, 150*time.Millisecond)
-	set(&t.Election, t.Heartbeat)
-	set(&t.Lease, t.Heartbeat)
-	set(&t.CommitNotice, 10*time.Millisecond)
-	set(&t.SnapshotInterval, 30*time.Second)
-	setN(&t.SnapshotThreshold, 8192)
-	setN(&t.TrailingLogs, 10240)
-	setN(&t.MaxLogBytes, 256<<20)
-	if t.UrgentQueue == 0 {
-		t.UrgentQueue = 4096
-	}
-	if t.BulkQueue == 0 {
-		t.BulkQueue = 8192
-	}
-	set(&t.Stabilization, 2*time.Second)
-	setN(&t.MaxTrailing, 128)
+	t.Heartbeat = cmp.Or(t.Heartbeat, 150*time.Millisecond)
+	t.Election = cmp.Or(t.Election, t.Heartbeat)
+	t.Lease = cmp.Or(t.Lease, t.Heartbeat)
+	t.CommitNotice = cmp.Or(t.CommitNotice, 10*time.Millisecond)
+	t.SnapshotInterval = cmp.Or(t.SnapshotInterval, 30*time.Second)
+	t.SnapshotThreshold = cmp.Or(t.SnapshotThreshold, 8192)
+	t.TrailingLogs = cmp.Or(t.TrailingLogs, 10240)
+	t.MaxLogBytes = cmp.Or(t.MaxLogBytes, 256<<20)
+	t.UrgentQueue = cmp.Or(t.UrgentQueue, 4096)
+	t.BulkQueue = cmp.Or(t.BulkQueue, 8192)
+	t.Stabilization = cmp.Or(t.Stabilization, 2*time.Second)
+	t.MaxTrailing = cmp.Or(t.MaxTrailing, 128)
 	return t
 }
 

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -61,16 +62,11 @@ type Tuning struct {
 }
 
 func (t Tuning) withDefaults() Tuning {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Alone, 3*time.Second)
-	set(&t.Doubt, time.Second)
-	set(&t.Behind, 3*time.Second)
-	set(&t.Note, 5*time.Second)
-	set(&t.Look, 100*time.Millisecond)
+	t.Alone = cmp.Or(t.Alone, 3*time.Second)
+	t.Doubt = cmp.Or(t.Doubt, time.Second)
+	t.Behind = cmp.Or(t.Behind, 3*time.Second)
+	t.Note = cmp.Or(t.Note, 5*time.Second)
+	t.Look = cmp.Or(t.Look, 100*time.Millisecond)
 	return t
 }
 

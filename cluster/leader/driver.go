@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -40,15 +41,9 @@ type Terms struct {
 const DefaultConcurrent = 64
 
 func (t Terms) withDefaults() Terms {
-	if t.Timeout == 0 {
-		t.Timeout = 10 * time.Second
-	}
-	if t.Settle == 0 {
-		t.Settle = t.Timeout
-	}
-	if t.Concurrent == 0 {
-		t.Concurrent = DefaultConcurrent
-	}
+	t.Timeout = cmp.Or(t.Timeout, 10*time.Second)
+	t.Settle = cmp.Or(t.Settle, t.Timeout)
+	t.Concurrent = cmp.Or(t.Concurrent, DefaultConcurrent)
 	return t
 }
 

@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -33,24 +34,14 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	set := func(d *time.Duration, otherwise time.Duration) {
-		if *d == 0 {
-			*d = otherwise
-		}
-	}
-	set(&l.Confirm, time.Second)
-	set(&l.MaxAge, 2*time.Minute)
-	set(&l.Window, 10*time.Minute)
-	set(&l.Together, 5*time.Second)
-	set(&l.Rewind, 40*time.Second)
-	for _, n := range []struct {
-		value     *int
-		otherwise int
-	}{{&l.Few, 10}, {&l.Burst, 500}, {&l.PerSecond, 200}} {
-		if *n.value == 0 {
-			*n.value = n.otherwise
-		}
-	}
+	l.Confirm = cmp.Or(l.Confirm, time.Second)
+	l.MaxAge = cmp.Or(l.MaxAge, 2*time.Minute)
+	l.Window = cmp.Or(l.Window, 10*time.Minute)
+	l.Together = cmp.Or(l.Together, 5*time.Second)
+	l.Rewind = cmp.Or(l.Rewind, 40*time.Second)
+	l.Few = cmp.Or(l.Few, 10)
+	l.Burst = cmp.Or(l.Burst, 500)
+	l.PerSecond = cmp.Or(l.PerSecond, 200)
 	return l
 }
 

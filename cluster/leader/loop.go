@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,18 +92,13 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{
-		{&t.Spacing, 5 * time.Millisecond}, {&t.Replan, 10 * time.Second}, {&t.Reports, 10 * time.Millisecond},
-		{&t.Checkpoint, time.Minute}, {&t.Drift, 2 * time.Second},
-		{&t.RetryFloor, 250 * time.Millisecond}, {&t.RetryCap, 2 * time.Minute},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
+	t.Spacing = cmp.Or(t.Spacing, 5*time.Millisecond)
+	t.Replan = cmp.Or(t.Replan, 10*time.Second)
+	t.Reports = cmp.Or(t.Reports, 10*time.Millisecond)
+	t.Checkpoint = cmp.Or(t.Checkpoint, time.Minute)
+	t.Drift = cmp.Or(t.Drift, 2*time.Second)
+	t.RetryFloor = cmp.Or(t.RetryFloor, 250*time.Millisecond)
+	t.RetryCap = cmp.Or(t.RetryCap, 2*time.Minute)
 	return t
 }
 

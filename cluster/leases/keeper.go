@@ -3,6 +3,7 @@
 package leases
 
 import (
+	"cmp"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -42,17 +43,12 @@ func (t Timing) Takeover() time.Duration {
 }
 
 func (t Timing) withDefaults() Timing {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Term, 600*time.Millisecond)
-	set(&t.Settle, 2*time.Second)
-	set(&t.Steady, 5*time.Second)
-	set(&t.Park, min(t.Term/10, 100*time.Millisecond))
-	set(&t.Idle, min(t.Term/4, 150*time.Millisecond))
-	set(&t.Look, 100*time.Millisecond)
+	t.Term = cmp.Or(t.Term, 600*time.Millisecond)
+	t.Settle = cmp.Or(t.Settle, 2*time.Second)
+	t.Steady = cmp.Or(t.Steady, 5*time.Second)
+	t.Park = cmp.Or(t.Park, min(t.Term/10, 100*time.Millisecond))
+	t.Idle = cmp.Or(t.Idle, min(t.Term/4, 150*time.Millisecond))
+	t.Look = cmp.Or(t.Look, 100*time.Millisecond)
 	return t
 }
 

@@ -2,11 +2,16 @@
 
 package liveness
 
-import "time"
+import (
+	"cmp"
+	"time"
+
+	"fairlead.io/fairlead/api/desired"
+)
 
 // Timing is what tests, simulations and unusual networks change. Zero fields take their default.
 type Timing struct {
-	// Beat is how often agents beat; the defaults of the next three follow from it. Default 200 ms.
+	// Beat is how often agents beat; the defaults of the next three follow from it. Default desired.Heartbeat.
 	Beat time.Duration
 	// List is the silence from which on a member mentions a node. Default a beat and a half.
 	List time.Duration
@@ -40,27 +45,22 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Beat, 200*time.Millisecond)
-	set(&t.List, t.Beat+t.Beat/2)
-	set(&t.Suspect, 2*t.Beat)
-	set(&t.Silence, 3*t.Beat+t.Beat/4)
-	set(&t.Poll, 100*time.Millisecond)
-	set(&t.Hurry, 25*time.Millisecond)
-	set(&t.Contact, 350*time.Millisecond)
-	set(&t.Within, 150*time.Millisecond)
-	set(&t.Probe, 200*time.Millisecond)
-	set(&t.Reprobe, 500*time.Millisecond)
-	set(&t.AgentHold, 200*time.Millisecond)
-	set(&t.AgentHoldMost, 10*time.Second)
-	set(&t.NodeHold, time.Second)
-	set(&t.NodeHoldMost, time.Minute)
-	set(&t.Forget, 5*time.Minute)
-	set(&t.Together, 10*time.Second)
-	set(&t.HoldAfter, time.Second)
+	t.Beat = cmp.Or(t.Beat, desired.Heartbeat)
+	t.List = cmp.Or(t.List, t.Beat+t.Beat/2)
+	t.Suspect = cmp.Or(t.Suspect, 2*t.Beat)
+	t.Silence = cmp.Or(t.Silence, 3*t.Beat+t.Beat/4)
+	t.Poll = cmp.Or(t.Poll, 100*time.Millisecond)
+	t.Hurry = cmp.Or(t.Hurry, 25*time.Millisecond)
+	t.Contact = cmp.Or(t.Contact, 350*time.Millisecond)
+	t.Within = cmp.Or(t.Within, 150*time.Millisecond)
+	t.Probe = cmp.Or(t.Probe, 200*time.Millisecond)
+	t.Reprobe = cmp.Or(t.Reprobe, 500*time.Millisecond)
+	t.AgentHold = cmp.Or(t.AgentHold, 200*time.Millisecond)
+	t.AgentHoldMost = cmp.Or(t.AgentHoldMost, 10*time.Second)
+	t.NodeHold = cmp.Or(t.NodeHold, time.Second)
+	t.NodeHoldMost = cmp.Or(t.NodeHoldMost, time.Minute)
+	t.Forget = cmp.Or(t.Forget, 5*time.Minute)
+	t.Together = cmp.Or(t.Together, 10*time.Second)
+	t.HoldAfter = cmp.Or(t.HoldAfter, time.Second)
 	return t
 }

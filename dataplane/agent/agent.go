@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,16 +93,11 @@ type Tuning struct {
 }
 
 func (t Tuning) withDefaults() Tuning {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Heartbeat, 200*time.Millisecond)
-	set(&t.Silence, 3*time.Second)
-	set(&t.FirstStep, 5*time.Second)
-	set(&t.RetryMin, 100*time.Millisecond)
-	set(&t.RetryMax, 10*time.Second)
+	t.Heartbeat = cmp.Or(t.Heartbeat, desired.Heartbeat)
+	t.Silence = cmp.Or(t.Silence, 3*time.Second)
+	t.FirstStep = cmp.Or(t.FirstStep, 5*time.Second)
+	t.RetryMin = cmp.Or(t.RetryMin, 100*time.Millisecond)
+	t.RetryMax = cmp.Or(t.RetryMax, 10*time.Second)
 	return t
 }
 

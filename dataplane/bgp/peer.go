@@ -3,6 +3,7 @@
 package bgp
 
 import (
+	"cmp"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -124,12 +125,12 @@ type Peer struct {
 // Normal returns p with every default spelled out, as a speaker of the AS asn runs it.
 func (p Peer) Normal(asn uint32) Peer {
 	p.Address, p.LocalAddress = p.Address.Unmap(), p.LocalAddress.Unmap()
-	setDefault(&p.Port, DefaultPort)
-	setDefault(&p.LocalASN, asn)
-	setDefault(&p.SendMax, DefaultSendMax)
-	setDefault(&p.HoldTime, DefaultHoldTime)
-	setDefault(&p.Keepalive, (p.HoldTime / 3).Truncate(time.Second))
-	setDefault(&p.ConnectRetry, DefaultConnectRetry)
+	p.Port = cmp.Or(p.Port, DefaultPort)
+	p.LocalASN = cmp.Or(p.LocalASN, asn)
+	p.SendMax = cmp.Or(p.SendMax, DefaultSendMax)
+	p.HoldTime = cmp.Or(p.HoldTime, DefaultHoldTime)
+	p.Keepalive = cmp.Or(p.Keepalive, (p.HoldTime / 3).Truncate(time.Second))
+	p.ConnectRetry = cmp.Or(p.ConnectRetry, DefaultConnectRetry)
 	switch {
 	case len(p.Families) == 0 && p.Unnumbered():
 		p.Families = []Family{IPv4, IPv6}
@@ -148,21 +149,14 @@ func (g GracefulRestart) normal() GracefulRestart {
 	if g.Mode == RestartNone {
 		return GracefulRestart{Mode: RestartNone}
 	}
-	setDefault(&g.RestartTime, DefaultRestartTime)
-	setDefault(&g.Deferral, DefaultDeferral)
+	g.RestartTime = cmp.Or(g.RestartTime, DefaultRestartTime)
+	g.Deferral = cmp.Or(g.Deferral, DefaultDeferral)
 	if g.Mode == RestartLongLived {
-		setDefault(&g.StaleTime, DefaultStaleTime)
+		g.StaleTime = cmp.Or(g.StaleTime, DefaultStaleTime)
 	} else {
 		g.StaleTime = 0
 	}
 	return g
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Unnumbered says whether the session is between link-local addresses, which mean nothing but on one interface. Such a peer is sent

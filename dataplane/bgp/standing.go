@@ -46,9 +46,9 @@ type Rules struct {
 }
 
 func (r Rules) withDefaults() Rules {
-	setDefault(&r.DemoteAfter, 3*time.Second)
-	setDefault(&r.Quiet, time.Second)
-	setDefault(&r.RestartWindow, 10*time.Second)
+	r.DemoteAfter = cmp.Or(r.DemoteAfter, 3*time.Second)
+	r.Quiet = cmp.Or(r.Quiet, time.Second)
+	r.RestartWindow = cmp.Or(r.RestartWindow, 10*time.Second)
 	return r
 }
 

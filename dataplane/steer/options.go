@@ -3,6 +3,7 @@
 package steer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,27 +51,16 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	number := func(n *uint32, v uint32) {
-		if *n == 0 {
-			*n = v
-		}
-	}
-	number(&o.InTable, 101)
-	number(&o.OutTable, 102)
-	number(&o.PriorityIn, 30101)
-	number(&o.PriorityOut, 30102)
-	number(&o.PriorityMark, 30103)
-	number(&o.MarkIn, 0x1000)
-	number(&o.MarkOut, 0x2000)
-	if o.RulesMax == 0 {
-		o.RulesMax = 256
-	}
-	if o.SysNet == "" {
-		o.SysNet = "/proc/sys/net"
-	}
-	if o.Reread == 0 {
-		o.Reread = time.Minute
-	}
+	o.InTable = cmp.Or(o.InTable, 101)
+	o.OutTable = cmp.Or(o.OutTable, 102)
+	o.PriorityIn = cmp.Or(o.PriorityIn, 30101)
+	o.PriorityOut = cmp.Or(o.PriorityOut, 30102)
+	o.PriorityMark = cmp.Or(o.PriorityMark, 30103)
+	o.MarkIn = cmp.Or(o.MarkIn, 0x1000)
+	o.MarkOut = cmp.Or(o.MarkOut, 0x2000)
+	o.RulesMax = cmp.Or(o.RulesMax, 256)
+	o.SysNet = cmp.Or(o.SysNet, "/proc/sys/net")
+	o.Reread = cmp.Or(o.Reread, time.Minute)
 	return o
 }
 

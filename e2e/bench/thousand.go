@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"fairlead.io/fairlead/api/desired"
 	"fairlead.io/fairlead/api/fairlead/v1/fairleadv1connect"
 	"fairlead.io/fairlead/cluster"
 	"fairlead.io/fairlead/cluster/admin"
@@ -53,7 +54,7 @@ func thousand(t *bench) figures {
 		out.samples = append(out.samples, milliseconds(time.Since(begin)))
 	}
 	out.detail = map[string]any{
-		"agents": thousandAgents, "services": thousandServices, "heartbeats_per_s": thousandAgents * int(time.Second/(200*time.Millisecond)),
+		"agents": thousandAgents, "services": thousandServices, "heartbeats_per_s": thousandAgents * int(time.Second/desired.Heartbeat),
 		"member_idle_cores": (after[member.Name].CPUSeconds - before[member.Name].CPUSeconds) / thousandIdle.Seconds(),
 		"processes":         g.usages(),
 	}

@@ -3,6 +3,7 @@
 package kubetest
 
 import (
+	"cmp"
 	"io"
 	"net/netip"
 	"time"
@@ -37,15 +38,9 @@ var usual = []string{
 }
 
 func (o Options) withDefaults() Options {
-	if !o.Bind.IsValid() {
-		o.Bind = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	if o.ServiceCIDR == "" {
-		o.ServiceCIDR = "10.96.0.0/16,fd00:10:96::/112"
-	}
-	if o.NodeGrace == 0 {
-		o.NodeGrace = 40 * time.Second
-	}
+	o.Bind = cmp.Or(o.Bind, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, "10.96.0.0/16,fd00:10:96::/112")
+	o.NodeGrace = cmp.Or(o.NodeGrace, 40*time.Second)
 	if o.Log == nil {
 		o.Log = io.Discard
 	}

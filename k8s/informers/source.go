@@ -25,6 +25,7 @@
 package informers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -322,18 +323,15 @@ func (t Timing) backoff() *wait.Backoff {
 }
 
 func (t Timing) withDefaults() Timing {
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{
-		{&t.Spacing, 1050 * time.Millisecond}, {&t.ListTimeout, time.Minute}, {&t.OpenTimeout, 70 * time.Second},
-		{&t.Silence, 100 * time.Second}, {&t.Absent, 10 * time.Second}, {&t.Retry, 200 * time.Millisecond},
-		{&t.RetryCap, 5 * time.Second}, {&t.Housekeeping, time.Second}, {&t.Remember, time.Hour},
-		{&t.Look, 10 * time.Second},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
+	t.Spacing = cmp.Or(t.Spacing, 1050*time.Millisecond)
+	t.ListTimeout = cmp.Or(t.ListTimeout, time.Minute)
+	t.OpenTimeout = cmp.Or(t.OpenTimeout, 70*time.Second)
+	t.Silence = cmp.Or(t.Silence, 100*time.Second)
+	t.Absent = cmp.Or(t.Absent, 10*time.Second)
+	t.Retry = cmp.Or(t.Retry, 200*time.Millisecond)
+	t.RetryCap = cmp.Or(t.RetryCap, 5*time.Second)
+	t.Housekeeping = cmp.Or(t.Housekeeping, time.Second)
+	t.Remember = cmp.Or(t.Remember, time.Hour)
+	t.Look = cmp.Or(t.Look, 10*time.Second)
 	return t
 }

@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -81,21 +82,16 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{
-		{&t.Spacing, 20 * time.Millisecond}, {&t.Gather, 5 * time.Millisecond}, {&t.Patience, 2 * time.Second},
-		{&t.Pace, 10 * time.Second}, {&t.Counting, time.Second}, {&t.Ask, time.Second}, {&t.Recheck, 10 * time.Minute}, {&t.Settle, time.Second},
-		{&t.Yield, 5 * time.Second},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
-	if t.Concurrent == 0 {
-		t.Concurrent = 16
-	}
+	t.Spacing = cmp.Or(t.Spacing, 20*time.Millisecond)
+	t.Gather = cmp.Or(t.Gather, 5*time.Millisecond)
+	t.Patience = cmp.Or(t.Patience, 2*time.Second)
+	t.Pace = cmp.Or(t.Pace, 10*time.Second)
+	t.Counting = cmp.Or(t.Counting, time.Second)
+	t.Ask = cmp.Or(t.Ask, time.Second)
+	t.Recheck = cmp.Or(t.Recheck, 10*time.Minute)
+	t.Settle = cmp.Or(t.Settle, time.Second)
+	t.Yield = cmp.Or(t.Yield, 5*time.Second)
+	t.Concurrent = cmp.Or(t.Concurrent, 16)
 	return t
 }
 

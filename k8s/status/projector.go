@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -67,20 +68,12 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{
-		{&t.Spacing, 20 * time.Millisecond}, {&t.Settle, time.Second}, {&t.Patience, 5 * time.Second},
-		{&t.Ask, time.Second}, {&t.Recheck, 10 * time.Minute},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
-	if t.Concurrent == 0 {
-		t.Concurrent = 8
-	}
+	t.Spacing = cmp.Or(t.Spacing, 20*time.Millisecond)
+	t.Settle = cmp.Or(t.Settle, time.Second)
+	t.Patience = cmp.Or(t.Patience, 5*time.Second)
+	t.Ask = cmp.Or(t.Ask, time.Second)
+	t.Recheck = cmp.Or(t.Recheck, 10*time.Minute)
+	t.Concurrent = cmp.Or(t.Concurrent, 8)
 	return t
 }
 

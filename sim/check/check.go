@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -56,25 +57,20 @@ type Bounds struct {
 }
 
 func (b Bounds) withDefaults() Bounds {
-	set := func(d *time.Duration, otherwise time.Duration) {
-		if *d == 0 {
-			*d = otherwise
-		}
-	}
-	set(&b.L1, 30*time.Second)
-	set(&b.L2, 10*time.Minute+20*time.Second)
-	set(&b.L3, 3*time.Second)
-	set(&b.S8, 2*time.Second)
-	set(&b.Takeover, 9*time.Second)
-	set(&b.Deaf, 9*time.Second)
-	set(&b.Demote, 3*time.Second)
-	set(&b.Hold, 30*time.Second)
-	set(&b.Restart, time.Second)
-	set(&b.Stale, 600*time.Second)
-	set(&b.Settle, 10*time.Second)
-	set(&b.Drain, 30*time.Second)
-	set(&b.Late, 10*time.Second)
-	set(&b.Retry, 10*time.Second)
+	b.L1 = cmp.Or(b.L1, 30*time.Second)
+	b.L2 = cmp.Or(b.L2, 10*time.Minute+20*time.Second)
+	b.L3 = cmp.Or(b.L3, 3*time.Second)
+	b.S8 = cmp.Or(b.S8, 2*time.Second)
+	b.Takeover = cmp.Or(b.Takeover, 9*time.Second)
+	b.Deaf = cmp.Or(b.Deaf, 9*time.Second)
+	b.Demote = cmp.Or(b.Demote, 3*time.Second)
+	b.Hold = cmp.Or(b.Hold, 30*time.Second)
+	b.Restart = cmp.Or(b.Restart, time.Second)
+	b.Stale = cmp.Or(b.Stale, 600*time.Second)
+	b.Settle = cmp.Or(b.Settle, 10*time.Second)
+	b.Drain = cmp.Or(b.Drain, 30*time.Second)
+	b.Late = cmp.Or(b.Late, 10*time.Second)
+	b.Retry = cmp.Or(b.Retry, 10*time.Second)
 	return b
 }
 

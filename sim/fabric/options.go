@@ -3,6 +3,7 @@
 package fabric
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -71,18 +72,10 @@ func (o Options) withDefaults() Options {
 	if len(o.Families) == 0 {
 		o.Families = []message.Family{4, 6}
 	}
-	if o.Hold == 0 {
-		o.Hold = 90 * time.Second
-	}
-	if o.MaxPaths == 0 {
-		o.MaxPaths = 16
-	}
-	if o.Wait == 0 {
-		o.Wait = 360 * time.Second
-	}
-	if !o.RouterID.IsValid() {
-		o.RouterID = netip.AddrFrom4([4]byte{192, 0, 2, 254})
-	}
+	o.Hold = cmp.Or(o.Hold, 90*time.Second)
+	o.MaxPaths = cmp.Or(o.MaxPaths, 16)
+	o.Wait = cmp.Or(o.Wait, 360*time.Second)
+	o.RouterID = cmp.Or(o.RouterID, netip.AddrFrom4([4]byte{192, 0, 2, 254}))
 	o.LagMost = max(o.Lag, o.LagMost)
 	return o
 }

@@ -3,6 +3,7 @@
 package birdtest
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -39,21 +40,11 @@ type Neighbor struct {
 }
 
 func (c Config) withDefaults() Config {
-	if !c.Address.IsValid() {
-		c.Address = netip.MustParseAddr("127.0.0.1")
-	}
-	if c.ASN == 0 {
-		c.ASN = 65001
-	}
-	if c.RouterID == "" {
-		c.RouterID = c.Address.String()
-	}
-	if c.Export == "" {
-		c.Export = "none"
-	}
-	if c.HoldTime == 0 {
-		c.HoldTime = 30 * time.Second
-	}
+	c.Address = cmp.Or(c.Address, netip.MustParseAddr("127.0.0.1"))
+	c.ASN = cmp.Or(c.ASN, 65001)
+	c.RouterID = cmp.Or(c.RouterID, c.Address.String())
+	c.Export = cmp.Or(c.Export, "none")
+	c.HoldTime = cmp.Or(c.HoldTime, 30*time.Second)
 	return c
 }
 

@@ -12,6 +12,7 @@
 package testswitch
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -40,18 +41,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.ASN == 0 {
-		c.ASN = 65001
-	}
-	if !c.RouterID.IsValid() {
-		c.RouterID = netip.MustParseAddr("192.0.2.1")
-	}
-	if c.HoldTime == 0 {
-		c.HoldTime = 30 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.ASN = cmp.Or(c.ASN, 65001)
+	c.RouterID = cmp.Or(c.RouterID, netip.MustParseAddr("192.0.2.1"))
+	c.HoldTime = cmp.Or(c.HoldTime, 30*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
