@@ -17,7 +17,7 @@ import (
 // board is what all nodes share: the items as of a revision of the record, and the newest steps towards it, for those who are told
 // all of them and for those who are told less.
 type board struct {
-	record Record
+	record fsm.Reader
 
 	encoding sync.Mutex // held by who encodes everything; before mu
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ type board struct {
 	own    own
 }
 
-func newBoard(record Record) *board {
+func newBoard(record fsm.Reader) *board {
 	return &board{
 		record: record, limit: defaultRing(), changed: make(chan struct{}), inside: newShelf(tellsAddresses, tellsAddressed, tellsAll),
 		outside: newShelf(tellsAll), wanted: map[fsm.NodeID]fsm.Revision{},

@@ -16,12 +16,6 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Record is the record as this package reads it; *fsm.State is one.
-type Record interface {
-	Read() *fsm.View
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Proposer hands proposals to the leader, whoever that is; *cluster.Node is one.
 type Proposer interface {
 	Propose(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
@@ -30,7 +24,7 @@ type Proposer interface {
 // Options is what a Service is made of. Fields without "optional" are required.
 type Options struct {
 	Member   string // this member's name, the actor of what it proposes for agents
-	Record   Record
+	Record   fsm.Reader
 	Proposer Proposer
 	Contact  func() cluster.Contact
 	// Barrier waits until this member has applied all that was committed when it was called (records.NewBarrier).

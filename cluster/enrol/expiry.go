@@ -15,7 +15,7 @@ import (
 // Expiry ends one-time tokens whose time is over. The leader waits it out on its own monotonic clock, all of it after
 // it took over.
 type Expiry struct {
-	Record   Record
+	Record   fsm.Reader
 	Proposer Proposer // that does not leave this member
 	Member   string
 	Log      *slog.Logger

@@ -18,12 +18,6 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Record is the record as this package reads it; *fsm.State is one.
-type Record interface {
-	Read() *fsm.View
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Proposer hands proposals to the leader, whoever that is; *cluster.Node is one.
 type Proposer interface {
 	Propose(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
@@ -43,7 +37,7 @@ type Other struct {
 // Options is what a Service is made of. Fields without "optional" are required.
 type Options struct {
 	Member   string // this member's name
-	Record   Record
+	Record   fsm.Reader
 	Proposer Proposer
 	// Signer has the CA's key; nil: this member has not, and hands calls on.
 	Signer Signer

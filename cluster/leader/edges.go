@@ -25,13 +25,6 @@ type Relister interface {
 	Begin()
 }
 
-// Record is this member's copy of the record.
-type Record interface {
-	Read() *fsm.View
-	// Wait returns once any of the tables differs from what v shows, or with ctx's error.
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Urgency says in which of the two queues a proposal waits. Its values are those of cluster.Urgency.
 type Urgency uint8
 

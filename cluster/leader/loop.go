@@ -28,7 +28,7 @@ type NamedSource struct {
 // Config is everything a Leader is made of. Fields without "optional" are required.
 type Config struct {
 	Sources []NamedSource // where two show one object the first wins
-	Record  Record
+	Record  fsm.Reader
 	Group   Group
 	Clock   Clock
 	Log     *slog.Logger
@@ -251,7 +251,7 @@ func sleep(ctx context.Context, clock Clock, d time.Duration, wake <-chan struct
 }
 
 // follow leaves a token in wake whenever one of the tables changes, until ctx ends.
-func follow(ctx context.Context, record Record, wake chan<- struct{}, tables ...fsm.Table) {
+func follow(ctx context.Context, record fsm.Reader, wake chan<- struct{}, tables ...fsm.Table) {
 	for {
 		v := record.Read()
 		poke(wake)

@@ -12,12 +12,6 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Record is the record as this package reads it; *fsm.State is one.
-type Record interface {
-	Read() *fsm.View
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Group is the controller group as its leader sees it.
 type Group interface {
 	// Propose commits commands in order, in one entry and before everything that can wait, and gives their outcomes once
@@ -39,7 +33,7 @@ type Clock interface {
 
 // Options is what a Leader is made of.
 type Options struct {
-	Record Record
+	Record fsm.Reader
 	Group  Group
 	Clock  Clock
 	Log    *slog.Logger

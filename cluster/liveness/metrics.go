@@ -17,7 +17,7 @@ type metrics struct {
 	judging  prometheus.Gauge
 }
 
-func newMetrics(registry prometheus.Registerer, record Record) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, record fsm.Reader) (*metrics, error) {
 	m := &metrics{
 		verdicts: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fairlead_liveness_verdict_seconds",
@@ -61,7 +61,7 @@ func (m *metrics) rest() {
 }
 
 // nodeStates shows the record's verdicts when it is asked.
-type nodeStates struct{ record Record }
+type nodeStates struct{ record fsm.Reader }
 
 func (nodeStates) desc() *prometheus.Desc {
 	return prometheus.NewDesc("fairlead_node_liveness", "1 for the state that the group takes a node to be in, 0 for the others.", []string{"node", "state"}, nil)

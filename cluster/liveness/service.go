@@ -26,7 +26,7 @@ type Prober interface {
 
 // ServiceOptions is what a Service is made of. Fields without "optional" are required.
 type ServiceOptions struct {
-	Record Record
+	Record fsm.Reader
 	// Beats lists the newest heartbeat of each node, and since when this member listens; see agents.Service.
 	Beats   func() ([]agents.Beat, time.Time)
 	Prober  Prober

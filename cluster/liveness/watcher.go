@@ -35,11 +35,6 @@ type Group interface {
 	Propose(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error)
 }
 
-// Record is the record as this package reads it; *fsm.State is one.
-type Record interface {
-	Read() *fsm.View
-}
-
 // Clock is the time that a Watcher lives by.
 type Clock interface {
 	// Now is the reading of a monotonic clock.
@@ -52,7 +47,7 @@ type Clock interface {
 
 // WatcherOptions is what a Watcher is made of. Fields without "optional" are required.
 type WatcherOptions struct {
-	Record  Record
+	Record  fsm.Reader
 	Group   Group
 	Clock   Clock
 	Log     *slog.Logger

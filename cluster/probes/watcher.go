@@ -11,9 +11,6 @@ import (
 	"fairlead.io/fairlead/fsm"
 )
 
-// Record is this member's copy of the record.
-type Record interface{ Read() *fsm.View }
-
 // Group commits proposals in order, in one entry.
 type Group interface {
 	Propose(ctx context.Context, proposals []fsm.Proposal) ([]fsm.Outcome, error)
@@ -27,7 +24,7 @@ type Clock interface {
 
 // Options of a Watcher. Fields without "optional" are required.
 type Options struct {
-	Record Record
+	Record fsm.Reader
 	Group  Group
 	Clock  Clock
 	Heard  func() Heard // what this member hears now

@@ -21,7 +21,7 @@ var (
 )
 
 // Collector shows the record in numbers, as it is at the moment of a scrape.
-type Collector struct{ Record Record }
+type Collector struct{ Record fsm.Reader }
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(to chan<- *prometheus.Desc) {

@@ -19,12 +19,6 @@ import (
 	"fairlead.io/fairlead/internal/spelling"
 )
 
-// Record is the record as this package reads it; *fsm.State is one.
-type Record interface {
-	Read() *fsm.View
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Leader is what the leader's side of the API needs of the member; *cluster.Node is one.
 type Leader interface {
 	ProposeLocal(ctx context.Context, u cluster.Urgency, proposals ...fsm.Proposal) ([]fsm.Outcome, error)
@@ -36,7 +30,7 @@ type Leader interface {
 // Options is what a Service is made of. Fields without "optional" are required.
 type Options struct {
 	Member string // the answering member's name
-	Record Record
+	Record fsm.Reader
 	Leader Leader
 	// Proposer commits an operator's word.
 	Proposer Proposer

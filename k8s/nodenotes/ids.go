@@ -9,7 +9,7 @@ import (
 
 // IDs has each Node bear the id that the record has of it (balancing §2.3). While the record has none yet, or does
 // not know the Node, what stands there stays.
-func IDs(r Record) Contributor {
+func IDs(r fsm.Reader) Contributor {
 	return func(seen *Seen) map[string]string {
 		n, ok := fsm.Get[*fsm.Node](r.Read(), fsm.TableNodes, seen.Name)
 		if !ok || n.Number == 0 || n.UID != seen.UID {

@@ -18,13 +18,6 @@ import (
 	"fairlead.io/fairlead/k8s/keep"
 )
 
-// Record is this member's copy of the record.
-type Record interface {
-	Read() *fsm.View
-	// Wait returns once any of the tables differs from what v shows, or with ctx's error.
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // API is what this package asks of an API server.
 type API interface {
 	// Write has a Node's annotations that are ours be those of w, and gives what the Node is like then.
@@ -49,7 +42,7 @@ func (k Kubernetes) Write(ctx context.Context, w *Write) (*Seen, error) {
 
 // Config is everything a Writer is made of. Fields without "optional" are required.
 type Config struct {
-	Record Record
+	Record fsm.Reader
 	API    API
 	// By are in order of what counts where two name one annotation.
 	By []Contributor

@@ -20,16 +20,9 @@ import (
 	"fairlead.io/fairlead/k8s/keep"
 )
 
-// Record is this member's copy of the record.
-type Record interface {
-	Read() *fsm.View
-	// Wait returns once any of the tables differs from what v shows, or with ctx's error.
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Config is everything a Projector is made of. Fields without "optional" are required.
 type Config struct {
-	Record Record
+	Record fsm.Reader
 	API    API
 	// Said is what sources and leader say of policies now, of those of which there is anything. What it returns is not changed.
 	Said  func() map[fsm.PolicyID]Said

@@ -17,13 +17,6 @@ import (
 	"fairlead.io/fairlead/k8s/writes"
 )
 
-// Record is this member's copy of the record.
-type Record interface {
-	Read() *fsm.View
-	// Wait returns once any of the tables differs from what v shows, or with ctx's error.
-	Wait(ctx context.Context, v *fsm.View, tables ...fsm.Table) error
-}
-
 // Clock is the time that this package lives by.
 type Clock interface {
 	Now() time.Time
@@ -32,7 +25,7 @@ type Clock interface {
 
 // Config is everything a Projector is made of. Fields without "optional" are required.
 type Config struct {
-	Record Record
+	Record fsm.Reader
 	// Store is filled by somebody else, all the time.
 	Store *Store
 	API   API

@@ -33,12 +33,9 @@ type Pool interface {
 	For(pool.Settings) (*driver.Client, error)
 }
 
-// Record is this member's copy of the record.
-type Record interface{ Read() *fsm.View }
-
 // Drivers finds drivers in the record. Its methods may be called from any goroutine.
 type Drivers struct {
-	record  Record
+	record  fsm.Reader
 	pool    Pool
 	objects Objects
 	// rehearsed takes the place of record where it is set.
@@ -46,7 +43,7 @@ type Drivers struct {
 }
 
 // New makes a Drivers. Objects are nil where no API server is read: no driver can be told of pods and Services then. The clock of the pool's clients must be the one of the leader's deadlines.
-func New(record Record, p Pool, objects Objects) *Drivers {
+func New(record fsm.Reader, p Pool, objects Objects) *Drivers {
 	if objects == nil {
 		objects = noObjects{}
 	}
