@@ -15,7 +15,8 @@ import (
 )
 
 // K33: the component gives members the right to patch Services, and nothing else to nobody else, in overlays of every size.
-func TestK33TheComponentOfFinalizersLetsMembersPatchServices(t *testing.T) {
+// Rule: K33.
+func TestTheComponentOfFinalizersLetsMembersPatchServices(t *testing.T) {
 	for name := range overlays {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()

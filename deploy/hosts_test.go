@@ -17,7 +17,8 @@ import (
 
 // Balancing §15: the shipped command accepts the configuration of a host outside the cluster, up to the files that only that has,
 // as it is and with what containers need.
-func TestBalancing15ConfigurationOfHostsOutsideIsUnderstood(t *testing.T) {
+// Rule: balancing §15.
+func TestConfigurationOfHostsOutsideIsUnderstood(t *testing.T) {
 	fairlead := lab.Binary(t)
 	example, err := os.ReadFile("outside/agent.yaml")
 	if err != nil {
@@ -47,7 +48,8 @@ func TestBalancing15ConfigurationOfHostsOutsideIsUnderstood(t *testing.T) {
 }
 
 // Both containers have what resolution takes, and nothing else of what root may.
-func TestBalancing15ContainersOfHostsOutsideHaveWhatItTakes(t *testing.T) {
+// Rule: balancing §15.
+func TestContainersOfHostsOutsideHaveWhatItTakes(t *testing.T) {
 	var pod corev1.Pod
 	read := func(path string, into any) {
 		t.Helper()

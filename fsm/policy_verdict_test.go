@@ -12,7 +12,8 @@ import (
 )
 
 // Balancing §14: a place of which every address is thought to be bad fails open; one of another port, or family, does not for that.
-func TestBalancing14FailOpenIsPerPlace(t *testing.T) {
+// Rule: balancing §14.
+func TestFailOpenIsPerPlace(t *testing.T) {
 	a, b, six := netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("198.51.100.12"), netip.MustParseAddr("2001:db8::11")
 	tcp, udp := fsm.Port{Protocol: fsm.TCP, Number: 6432}, fsm.Port{Protocol: fsm.UDP, Number: 6432}
 	vip, vip6 := netip.MustParseAddr("169.254.77.1"), netip.MustParseAddr("fd00::1")

@@ -12,7 +12,8 @@ import (
 
 // K50: what is probed of a Service is as it is since its probe, or a port where it is asked at an endpoint that stays, changed; nodes that had another
 // to carry out before that say nothing of this one. Verdicts go where what is asked does.
-func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
+// Rule: K50.
+func TestProbedSinceWhatIsAskedChanged(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	at := func(address netip.Addr, port uint16, ready bool) fsm.Endpoint {
 		return fsm.Endpoint{Address: address, Ready: ready, Offer: &fsm.Offer{Ports: []fsm.EndpointPort{{Port: fsm.Port{Protocol: fsm.TCP, Number: port}}}}}
@@ -66,7 +67,8 @@ func TestK50ProbedSinceWhatIsAskedChanged(t *testing.T) {
 }
 
 // K50: what is thought of endpoints stays while they and the probe do, goes with either, and is told in the history.
-func TestK50VerdictsStayWithEndpointAndProbe(t *testing.T) {
+// Rule: K50.
+func TestVerdictsStayWithEndpointAndProbe(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	web := func(version uint64, path string, at ...netip.Addr) *fsm.PutService {
 		s := fsm.Service{ID: "shop/web", UID: "u", Version: version, Rare: &fsm.Rare{Probe: fsm.Probe{Type: "HTTP", Path: path}}}

@@ -87,7 +87,8 @@ func TestAgentsSpeakForTheirNodeAlone(t *testing.T) {
 }
 
 // Balancing §15: whoever gets hold of a host outside the cluster can learn what its programs get to, and nothing else.
-func TestBalancing15HostsOutsideMayDoNothingButFollow(t *testing.T) {
+// Rule: balancing §15.
+func TestHostsOutsideMayDoNothingButFollow(t *testing.T) {
 	t.Parallel()
 	var have []string
 	for procedure, rule := range accessTable() {

@@ -826,7 +826,8 @@ func TestEndpointsWithoutNodeAreWhereTheirAddressIs(t *testing.T) {
 }
 
 // K40: an agent is told what endpoints weigh. Those on nodes that are down are not given up for others of weight 0.
-func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
+// Rule: K40.
+func TestAgentsKnowWhatEndpointsWeigh(t *testing.T) {
 	t.Parallel()
 	g := grouptest.NewGroup(t)
 	heavy := fsm.Endpoint{Address: netip.MustParseAddr("10.0.0.1"), Node: "n1", Ready: true, Weight: 7}
@@ -848,7 +849,8 @@ func TestK40AgentsKnowWhatEndpointsWeigh(t *testing.T) {
 }
 
 // K26, K27: an agent is told the zone of its node, and whom endpoints are for.
-func TestK26K27AgentsKnowTheirZone(t *testing.T) {
+// Rule: K26, K27.
+func TestAgentsKnowTheirZone(t *testing.T) {
 	t.Parallel()
 	g := grouptest.NewGroup(t)
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2", Zone: "west"},
@@ -899,7 +901,8 @@ func TestPortGivenUpIsToBeAcknowledged(t *testing.T) {
 
 // K50: nodes that are told Services have to say that they carried out what is probed of one, also if nothing else is new for them: what they say of
 // its endpoints counts from then on.
-func TestK50ProbesAreToBeAcknowledged(t *testing.T) {
+// Rule: K50.
+func TestProbesAreToBeAcknowledged(t *testing.T) {
 	t.Parallel()
 	g, b := furnished(t, 1)
 	put := func(probe string) {

@@ -135,7 +135,8 @@ func drawTunnel(t *rapid.T) fsm.Command {
 
 // Balancing §15: hosts that follow, lag, come back, are the first or the last of the group, all end with what a fresh one gets, and that is no more than
 // what their programs get to.
-func TestPropertyBalancing15HostsAreToldWhatTheirProgramsGetTo(t *testing.T) {
+// Rule: balancing §15.
+func TestPropertyHostsAreToldWhatTheirProgramsGetTo(t *testing.T) {
 	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		g := grouptest.NewGroup(t)
@@ -206,7 +207,8 @@ func outsiders(t *testing.T, s *Service) (host, node fairleadv1connect.AgentServ
 
 // Balancing §15: a host says nothing in the name of a node, not even of one that is called as it is: it carries nothing out for it, does not
 // keep it alive, ends no stream of its, and gets no leases and routes to announce.
-func TestBalancing15HostsSpeakForNoNode(t *testing.T) {
+// Rule: balancing §15.
+func TestHostsSpeakForNoNode(t *testing.T) {
 	t.Parallel()
 	g, _ := furnished(t, 1)
 	g.Apply(t, &fsm.PutNode{ID: "n1"}, &fsm.PutNode{ID: "n2"}, &fsm.RegisterHost{ID: "n1", Admit: true})
@@ -273,7 +275,8 @@ func TestBalancing15HostsSpeakForNoNode(t *testing.T) {
 }
 
 // A host that the group took out is told nothing from that moment on, whatever certificate it has; one that never was in is not, either.
-func TestBalancing15HostsThatAreTakenOutAreToldNothing(t *testing.T) {
+// Rule: balancing §15.
+func TestHostsThatAreTakenOutAreToldNothing(t *testing.T) {
 	t.Parallel()
 	g, _ := furnished(t, 1)
 	s := newService(t, g)
@@ -313,7 +316,8 @@ func TestBalancing15HostsThatAreTakenOutAreToldNothing(t *testing.T) {
 
 // Balancing §13.1: whether a host makes tunnels is what it said last. It is told its own at once, and acknowledges a tunnel of a node that goes, so that the
 // node's number is free again.
-func TestBalancing13HostsOutsideHaveTunnels(t *testing.T) {
+// Rule: balancing §13.
+func TestHostsOutsideHaveTunnels(t *testing.T) {
 	t.Parallel()
 	g, _ := furnished(t, 1)
 	g.Apply(t, &fsm.RegisterHost{ID: "n1", Admit: true}, &fsm.SetTunnels{Settings: fsm.TunnelSettings{Range4: netip.MustParsePrefix("10.250.0.0/24"), Port: 7446, VNI: 7446}},

@@ -62,7 +62,8 @@ func wordsOf(r probes.Report) map[string]probes.Opinion {
 
 // Balancing §14, K50: what a node thinks counts once the last piece of a report is there, all pieces together, whatever stood in one that ended in
 // the middle; until then what it said before counts.
-func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
+// Rule: balancing §14.
+func TestPropertyReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
 	t.Parallel()
 	testkit.Check(t, func(t *rapid.T) {
 		l := newBeats(time.Now)
@@ -115,7 +116,8 @@ func TestPropertyBalancing14ReportsInPiecesCountOnceTheyAreWhole(t *testing.T) {
 }
 
 // The places of all pieces together are bounded, and of Services and policies together.
-func TestBalancing14ReportsAreBounded(t *testing.T) {
+// Rule: balancing §14.
+func TestReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newBeats(time.Now)
 	l.last["n1"] = Beat{}
@@ -164,7 +166,8 @@ func TestInventedSubjectsAreBoundedByNode(t *testing.T) {
 }
 
 // A place of a Service has no port; one of a policy that has none is a place, too, and nobody's.
-func TestK50PlacesOfReports(t *testing.T) {
+// Rule: K50.
+func TestPlacesOfReports(t *testing.T) {
 	t.Parallel()
 	at, err := placeOf(&fairleadv1.PlaceReport{Address: []byte{10, 0, 0, 1}})
 	if err != nil || at != (fsm.Probed{Address: netip.MustParseAddr("10.0.0.1")}) {

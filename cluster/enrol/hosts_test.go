@@ -17,7 +17,8 @@ import (
 
 // Balancing §15: a host outside the cluster gets a certificate of its own role for a token that was offered for a host; those of
 // nodes are no good for it, nor the other way round. Renewals go on until the group takes it out.
-func TestBalancing15HostsOutsideEnrolAndAreTakenOut(t *testing.T) {
+// Rule: balancing §15.
+func TestHostsOutsideEnrolAndAreTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.serve(t, "m1", enrol.Options{Signer: w.ca.Authority(t)})

@@ -26,7 +26,8 @@ func samplesOf(t interface{ Fatal(...any) }, h prometheus.Histogram) (n int, sum
 }
 
 // K52: what is measured is from the cause that the slice names to the commit, and to each node that carried it out.
-func TestK52LagFromTheChangeOfAnEndpoint(t *testing.T) {
+// Rule: K52.
+func TestLagFromTheChangeOfAnEndpoint(t *testing.T) {
 	w := newWatchedGroup(t)
 	p := w.metrics.programming
 	mark := func(node fsm.NodeID, index fsm.Index) {
@@ -73,7 +74,8 @@ func TestK52LagFromTheChangeOfAnEndpoint(t *testing.T) {
 }
 
 // K52: however marks and commits come, each node counts once for each change that it did not have when it was heard of last.
-func TestPropertyK52EachNodeCountsOnceForEachChange(t *testing.T) {
+// Rule: K52.
+func TestPropertyEachNodeCountsOnceForEachChange(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		p := newProgramming()
 		start := time.Unix(1000, 0)

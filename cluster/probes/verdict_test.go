@@ -105,7 +105,8 @@ func (g *group) verdict(at netip.Addr) string {
 
 // Balancing §14, K50: a verdict is what more than half of the nodes that probe say, those among them that are silent, or do not know yet,
 // counted in; else it is what it was. Who is not concerned has no say. The account here is by a table of voters for each round.
-func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
+// Rule: balancing §14.
+func TestPropertyVerdictsAreOfMostThatProbe(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t)
 		const number = 7
@@ -218,7 +219,8 @@ func TestPropertyBalancing14VerdictsAreOfMostThatProbe(t *testing.T) {
 }
 
 // Balancing §14: a leader that has just begun, and has heard of nobody or of less than most, changes nothing; nor do nodes that fall silent.
-func TestBalancing14SilenceChangesNoVerdict(t *testing.T) {
+// Rule: balancing §14.
+func TestSilenceChangesNoVerdict(t *testing.T) {
 	g := newGroup(t)
 	says := func(o Opinion) Said { return Said{Report: Report{{Redirect: 7}: {{Address: first, Port: port}: o}}} }
 	g.tell(t, &fsm.PutPolicy{Policy: policy(7)})
@@ -247,7 +249,8 @@ func TestBalancing14SilenceChangesNoVerdict(t *testing.T) {
 
 // K50: what nodes found out by the probe that a Service had before counts no more, and what they thought by then stays no verdict; that of one that
 // has carried out the new one does.
-func TestK50FormerProbesDoNotCount(t *testing.T) {
+// Rule: K50.
+func TestFormerProbesDoNotCount(t *testing.T) {
 	g := newGroup(t)
 	g.tell(t, &fsm.PutService{Service: service()})
 	for _, id := range []fsm.NodeID{"n1", "n2", "n3"} {
@@ -276,7 +279,8 @@ func TestK50FormerProbesDoNotCount(t *testing.T) {
 
 // K50: an acknowledgement gets to the group before what the node thinks since. A report that tells of which revision it is counts by that, not by what
 // the node has acknowledged.
-func TestK50ReportsOfBeforeDoNotCountOnceTheNodeAcknowledged(t *testing.T) {
+// Rule: K50.
+func TestReportsOfBeforeDoNotCountOnceTheNodeAcknowledged(t *testing.T) {
 	g := newGroup(t)
 	g.tell(t, &fsm.PutService{Service: service()})
 	g.node(t, "n1", true)
@@ -297,7 +301,8 @@ func TestK50ReportsOfBeforeDoNotCountOnceTheNodeAcknowledged(t *testing.T) {
 }
 
 // K50: a Service that asks for probes no more has no verdicts, whatever nodes say still; an endpoint that is not ready for another reason has none.
-func TestK50VerdictsAreOfEndpointsThatAreProbed(t *testing.T) {
+// Rule: K50.
+func TestVerdictsAreOfEndpointsThatAreProbed(t *testing.T) {
 	g := newGroup(t)
 	g.tell(t, &fsm.PutService{Service: service()})
 	g.node(t, "n1", true)

@@ -72,7 +72,8 @@ func webRule() *sock.Rule {
 }
 
 // Balancing §21: where a policy leaves its own backends alone, a trace says what their calls get there instead.
-func TestBalancing21TraceFollowsWhatGoesOn(t *testing.T) {
+// Rule: balancing §21.
+func TestTraceFollowsWhatGoesOn(t *testing.T) {
 	vip := []sock.At{{Address: netip.MustParseAddr("192.0.2.1"), Port: 80}}
 	for kind, who := range map[sock.Kind]string{sock.LocalRedirect: "from backends of the rule itself, and beyond its limit in a second", sock.Balancing: "from backends of the rule itself"} {
 		policy := &sock.Rule{ID: 9, Kind: kind, Name: "local", SparesBackends: true, Fronts: []sock.Front{
@@ -88,7 +89,8 @@ func TestBalancing21TraceFollowsWhatGoesOn(t *testing.T) {
 }
 
 // Balancing §21: what the kernel holds is told in words, and what becomes of a call.
-func TestBalancing21InspectTellsWhatTheKernelHolds(t *testing.T) {
+// Rule: balancing §21.
+func TestInspectTellsWhatTheKernelHolds(t *testing.T) {
 	config := inspected(t, webRule())
 	for _, c := range []struct {
 		args []string
@@ -117,7 +119,8 @@ func TestBalancing21InspectTellsWhatTheKernelHolds(t *testing.T) {
 }
 
 // Balancing §14, §21: what the agent thinks of listed addresses is told as it wrote it down.
-func TestBalancing14InspectTellsWhatIsThought(t *testing.T) {
+// Rule: balancing §14.
+func TestInspectTellsWhatIsThought(t *testing.T) {
 	config := inspected(t)
 	fairlead(t, "inspect", "--config", config, "probes").mustFail(t, exitFailed, "the agent has written nothing down")
 	folder := filepath.Join(filepath.Dir(config), "state")
@@ -162,7 +165,8 @@ func told(t *testing.T, config string, items map[string][]byte) {
 
 // Balancing §21: where the kernel does not hold what the agent was told last, that is told, place by place, and nothing where it does. A listed
 // address that the agent found bad is not missed.
-func TestBalancing21InspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
+// Rule: balancing §21.
+func TestInspectComparesTheKernelWithWhatItShallHold(t *testing.T) {
 	vip := netip.MustParseAddr("192.0.2.1")
 	redirect := desired.Policy{Name: "BalancingPolicy/db", Number: 7, EveryNode: true, Mode: desired.ToAddresses, Probe: desired.Probe{Type: "TCP"}}
 	var backends []sock.Backend
@@ -260,7 +264,8 @@ func heed(t *testing.T, pins string) {
 }
 
 // Balancing §21: a table is emptied once somebody says so, and no other; what the agent keeps, it is asked to fill anew, and it is said whether it began.
-func TestBalancing21CleanEmptiesATable(t *testing.T) {
+// Rule: balancing §21.
+func TestCleanEmptiesATable(t *testing.T) {
 	config := inspected(t, webRule())
 	pins := filepath.Join(filepath.Dir(config), "bpf", "fairlead")
 	clean := func(stdin string, args ...string) ran {

@@ -321,7 +321,8 @@ func TestAgentOfAnotherNodeIsRefused(t *testing.T) {
 }
 
 // K44: of a burst of changes the last one is carried out, and few of the others; also while an address fails.
-func TestK44BurstsAreCarriedOutAsFewStates(t *testing.T) {
+// Rule: K44.
+func TestBurstsAreCarriedOutAsFewStates(t *testing.T) {
 	t.Parallel()
 	const between = 100 * time.Millisecond
 	w := grouptest.NewWorld(t)

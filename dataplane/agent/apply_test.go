@@ -47,7 +47,8 @@ func (kept) Save([]byte) error     { return nil }
 
 // K44: a burst of changes is carried out as few states, no two of them nearer to each other than asked for, and the last
 // one is among them; also while an address fails, and while all do.
-func TestK44NoTwoStatesAreNearerThanAskedFor(t *testing.T) {
+// Rule: K44.
+func TestNoTwoStatesAreNearerThanAskedFor(t *testing.T) {
 	testkit.Check(t, func(rt *rapid.T) {
 		between := time.Duration(rapid.IntRange(1, 200).Draw(rt, "between ms")) * time.Millisecond
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 40).Draw(rt, "pauses ms")

@@ -25,7 +25,8 @@ func (l *lazy) Apply(ctx context.Context, want desired.State) ([]Failure, error)
 
 // K52: how far the node is behind what it was told is measured from the first that it was told and had not carried out,
 // and a state that is carried out once more is no news.
-func TestK52LagIsMeasured(t *testing.T) {
+// Rule: K52.
+func TestLagIsMeasured(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := newMetrics(registry)
 	if err != nil {

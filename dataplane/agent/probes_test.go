@@ -30,7 +30,8 @@ func (p *thoughts) Report(told uint64) (pieces []*fairleadv1.ProbeReport, number
 
 // Heartbeats tell of which revision what they told of probes is: with its last piece of that of which it was made, though the next one is there
 // already, and afterwards of the newest one while it is the same.
-func TestBalancing14HeartbeatsTellOfWhichRevisionProbesAre(t *testing.T) {
+// Rule: balancing §14.
+func TestHeartbeatsTellOfWhichRevisionProbesAre(t *testing.T) {
 	p, stream := &thoughts{pieces: 3, number: 1, of: 7}, telling{}
 	var said []string
 	for i := range 7 {

@@ -9,7 +9,8 @@ import (
 )
 
 // K39: what counts for an endpoint is what was translated to it, of its protocol, has not ended, and was not forgotten.
-func TestK39LoadsAreOfConnectionsThatGoOn(t *testing.T) {
+// Rule: K39.
+func TestLoadsAreOfConnectionsThatGoOn(t *testing.T) {
 	pod, vip := netip.MustParseAddrPort("10.0.0.1:8080"), netip.MustParseAddr("192.0.2.1")
 	days := 5 * 24 * time.Hour
 	base := Flow{Protocol: 6, From: netip.MustParseAddr("203.0.113.9"), To: vip, State: established, Left: days, By: pod, ID: 7}

@@ -57,7 +57,8 @@ func inOrder(targets []Target) []Target {
 
 // Balancing §14: what is thought follows from the results in a row since a target is wanted, void ones left out; bounds hold; and every
 // target is probed again about an interval after its last probe began, as far as others leave room.
-func TestPropertyBalancing14ThresholdsDecide(t *testing.T) {
+// Rule: balancing §14.
+func TestPropertyThresholdsDecide(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		limits := Limits{Targets: rapid.IntRange(1, 8).Draw(t, "room"), UnderWay: rapid.IntRange(1, 3).Draw(t, "at a time")}
 		b := NewBook(limits, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)))
@@ -157,7 +158,8 @@ func TestPropertyBalancing14ThresholdsDecide(t *testing.T) {
 }
 
 // Balancing §14: which targets decide about which places of a policy.
-func TestBalancing14WhatIsProbed(t *testing.T) {
+// Rule: balancing §14.
+func TestWhatIsProbed(t *testing.T) {
 	four, six := netip.MustParseAddr("198.51.100.11"), netip.MustParseAddr("2001:db8::11")
 	policy := func(p desired.Probe, ports ...string) *desired.Policy {
 		r := &desired.Policy{Mode: desired.ToAddresses, Probe: p, Backends: []desired.PolicyBackend{{Address: four, Ready: true}, {Address: four, Ready: true}, {Address: six, Ready: true}}}
@@ -215,7 +217,8 @@ func TestBalancing14WhatIsProbed(t *testing.T) {
 }
 
 // A target that policies share is one; another threshold makes it another one.
-func TestBalancing14SharedTargetsAreProbedOnce(t *testing.T) {
+// Rule: balancing §14.
+func TestSharedTargetsAreProbedOnce(t *testing.T) {
 	at := Target{Type: "TCP", At: netip.MustParseAddrPort("198.51.100.11:80"), Interval: time.Second, Healthy: 1, Unhealthy: 3}
 	other := at
 	other.Unhealthy = 2

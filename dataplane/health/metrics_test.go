@@ -21,7 +21,8 @@ import (
 
 // Balancing §14, §20: metrics tell of each probed address whether it is good, by policy and by Service, once also where two captured places lead
 // to it; of those that nobody could ask they tell nothing, and of so many at most.
-func TestBalancing20StatesOfProbedAddressesAreToBeSeen(t *testing.T) {
+// Rule: balancing §20.
+func TestStatesOfProbedAddressesAreToBeSeen(t *testing.T) {
 	good, bad, void := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8::3")
 	found := answers{good: {OK: true}, bad: {}, void: {Void: true}}
 	metrics := prometheus.NewRegistry()

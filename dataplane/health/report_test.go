@@ -49,7 +49,8 @@ func (a answers) Probe(_ context.Context, t Target) Result { return a[t.At.Addr(
 
 // Balancing §14, K50: the pieces of a report say of every place that is probed what was found out, each once and within the bounds, in pieces that
 // heartbeats have room for: the first one begins, and more follow all but the last. Nothing is told twice until something else is thought.
-func TestPropertyBalancing14ReportsAreWholeInPieces(t *testing.T) {
+// Rule: balancing §14.
+func TestPropertyReportsAreWholeInPieces(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		found := answers{}
 		at := func(i int) netip.Addr {
@@ -145,7 +146,8 @@ func TestPropertyBalancing14ReportsAreWholeInPieces(t *testing.T) {
 
 // K50: what is probed of an endpoint are the port that the Service names, else its ports of the probe's protocol, by that probe; of those that are
 // ready, or would be; and all of them have to fail. The account here goes by port, not by endpoint.
-func TestPropertyK50WhatIsProbedOfEndpoints(t *testing.T) {
+// Rule: K50.
+func TestPropertyWhatIsProbedOfEndpoints(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		s := &desired.Service{Name: "shop/web", Probe: desired.Probe{
 			Type: rapid.SampledFrom([]string{"TCP", "HTTP", "UDP", "ICMP", "gRPC", ""}).Draw(t, "type"), Port: rapid.SampledFrom([]uint16{0, 0, 9000}).Draw(t, "port"),

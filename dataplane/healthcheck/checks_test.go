@@ -35,7 +35,8 @@ func web(port uint16, endpoints ...desired.Endpoint) *desired.Service {
 }
 
 // K24: body and headers are those of kube-proxy 1.36 (pkg/proxy/healthcheck), whatever is asked for.
-func TestK24AnswerIsThatOfKubeProxy(t *testing.T) {
+// Rule: K24.
+func TestAnswerIsThatOfKubeProxy(t *testing.T) {
 	inWorld(t, func(t *testing.T, node *machine, c *Checks, _ *bytes.Buffer) {
 		c.Apply([]*desired.Service{web(30100, endpoint("10.0.0.1", "n1", true), endpoint("10.0.0.2", "n1", true), endpoint("10.0.0.3", "n2", true))})
 		response, body, err := node.ask(30100, true)
@@ -61,7 +62,8 @@ func TestK24AnswerIsThatOfKubeProxy(t *testing.T) {
 }
 
 // KEP-1669: load balancers leave a node whose last endpoints end, while those still serve who come.
-func TestK24EndpointsThatTerminateDoNotCount(t *testing.T) {
+// Rule: K24.
+func TestEndpointsThatTerminateDoNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, node *machine, c *Checks, _ *bytes.Buffer) {
 		c.Apply([]*desired.Service{web(30100, endpoint("10.0.0.1", "n1", false))})
 		if response, body, err := node.ask(30100, true); err != nil || response.StatusCode != 503 {

@@ -136,7 +136,8 @@ func someEndpoints(t *rapid.T, n int) (out []netip.AddrPort) {
 }
 
 // K39, K40: what a scheduler hashes is what its name says, and shares are by weight.
-func TestPropertyK39HashesAreByName(t *testing.T) {
+// Rule: K39.
+func TestPropertyHashesAreByName(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		scheduler := rapid.SampledFrom([]string{desired.SourceHash, desired.DestinationHash, desired.ConsistentHash}).Draw(t, "by")

@@ -26,7 +26,8 @@ func givenByOthers(pods ...int) *desired.Service {
 
 // K32: where the node is in kube-proxy's place, addresses that other controllers wrote into the status lead to every endpoint, from
 // outside, from the node and from pods, as addresses of the group do; also an address of the node itself.
-func TestK32AddressesOfOthersLeadToEndpoints(t *testing.T) {
+// Rule: K32.
+func TestAddressesOfOthersLeadToEndpoints(t *testing.T) {
 	l := newNodePortLab(t)
 	l.node.Run("ip", "-6", "route", "add", "default", "via", "2001:db8:c::2")
 	l.apply(givenByOthers(1, 3))
@@ -55,7 +56,8 @@ func TestK32AddressesOfOthersLeadToEndpoints(t *testing.T) {
 }
 
 // K32: a port that is no Service's at such an address is whoever has it, in this case the node's programs; node ports are served beside it.
-func TestK32OtherPortsOfAddressesOfOthersAreLeftAlone(t *testing.T) {
+// Rule: K32.
+func TestOtherPortsOfAddressesOfOthersAreLeftAlone(t *testing.T) {
 	l := newNodePortLab(t)
 	l.node.Serve("203.0.113.1:22", netnstest.Say("node itself"))
 	s := givenByOthers(1)
@@ -71,7 +73,8 @@ func TestK32OtherPortsOfAddressesOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // K22, K29, K32, K36: what a Service says of clients from outside holds at such addresses, too.
-func TestK32AddressesOfOthersHeedTheService(t *testing.T) {
+// Rule: K32.
+func TestAddressesOfOthersHeedTheService(t *testing.T) {
 	l := newNodePortLab(t)
 	s := givenByOthers(2, 3)
 	s.Local = true
@@ -103,7 +106,8 @@ func TestK32AddressesOfOthersHeedTheService(t *testing.T) {
 }
 
 // K32: beside kube-proxy that intercepts them, and nothing is written for them.
-func TestK32AddressesOfOthersAreLeftToKubeProxy(t *testing.T) {
+// Rule: K32.
+func TestAddressesOfOthersAreLeftToKubeProxy(t *testing.T) {
 	l := newLab(t) // without nodePortAddresses
 	l.apply(givenByOthers(1))
 	l.want("kube-proxy's", l.client, "tcp", at(node4, 80), "refused")

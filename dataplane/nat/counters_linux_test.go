@@ -48,7 +48,8 @@ func (l *lab) measured() *prometheus.Registry {
 
 // K52: packets that are turned away are counted by why; those that are served are not. A comparison finds nothing to put
 // right in what counts, and what was counted is not forgotten when rules are made anew.
-func TestK52TurnedAwayPacketsAreCountedByReason(t *testing.T) {
+// Rule: K52.
+func TestTurnedAwayPacketsAreCountedByReason(t *testing.T) {
 	l := newLab(t)
 	registry := l.measured()
 	ranged, empty, elsewhere := *web(1), *web(), *web(3)
@@ -100,7 +101,8 @@ func TestK52TurnedAwayPacketsAreCountedByReason(t *testing.T) {
 }
 
 // K52: the size of the tables of affinity is known, whether the kernel counts it or its elements have to be listed.
-func TestK52SizeOfAffinityTables(t *testing.T) {
+// Rule: K52.
+func TestSizeOfAffinityTables(t *testing.T) {
 	l := newLab(t)
 	registry := l.measured()
 	s := web(1, 2)

@@ -15,7 +15,8 @@ import (
 )
 
 // K52: where elements have to be listed, no look lists many, and after enough looks all sets are known.
-func TestPropertyK52ClientsAreCountedByAndBy(t *testing.T) {
+// Rule: K52.
+func TestPropertyClientsAreCountedByAndBy(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		r := newRemembered(slog.New(slog.DiscardHandler))
 		sizes, largest := map[string]int{}, 0

@@ -61,7 +61,8 @@ func (s *strict) Ahead() string { return "" }
 func (s *strict) Watch(context.Context, func()) error { return nil }
 
 // K43: the table is read once, and from then on changed where Services changed, whatever their choice is.
-func TestPropertyK43ChangesNeedNoSecondLook(t *testing.T) {
+// Rule: K43.
+func TestPropertyChangesNeedNoSecondLook(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		edge := &strict{t: t, rules: newRuleset()}
 		consistent := some([]string{"a/*", "b/x"}, 0, 2).Draw(t, "consistent")

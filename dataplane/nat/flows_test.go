@@ -57,7 +57,8 @@ func servingOf(services []*desired.Service, at netip.AddrPort) map[netip.AddrPor
 }
 
 // K12, K18: every flow to an endpoint that left is named by the step, no flow that may go on is.
-func TestPropertyK18StepNamesFlowsToEndpointsThatLeft(t *testing.T) {
+// Rule: K18.
+func TestPropertyStepNamesFlowsToEndpointsThatLeft(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		planner := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0", "::/0")})
 		var before []*desired.Service

@@ -74,7 +74,8 @@ func (c *cache) schedule(replicated bool, all []dest, now int) {
 
 // K39: of lblc and lblcr, what is dialled has at each count the endpoints that IPVS would keep for it if one connection came just then, and
 // of several each gets as with wlc. Addresses that came at other times have others.
-func TestPropertyK39DestinationsKeepTheEndpointsOfIPVS(t *testing.T) {
+// Rule: K39.
+func TestPropertyDestinationsKeepTheEndpointsOfIPVS(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		scheduler := rapid.SampledFrom([]string{"lblc", "lblcr", "lblcr"}).Draw(t, "scheduler")
 		local := rapid.Bool().Draw(t, "local")

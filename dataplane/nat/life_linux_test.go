@@ -29,7 +29,8 @@ func (l *lab) remembered() int {
 
 // K36, K37: a client keeps its endpoint over unrelated changes and a new agent, until the endpoint leaves or the time
 // is over; each client from its last connection on.
-func TestK36K37ClientKeepsItsEndpoint(t *testing.T) {
+// Rule: K36, K37.
+func TestClientKeepsItsEndpoint(t *testing.T) {
 	l := newLab(t)
 	sticky := func(affinity time.Duration, pods ...int) *desired.Service {
 		s := web(pods...)
@@ -74,7 +75,8 @@ func TestK36K37ClientKeepsItsEndpoint(t *testing.T) {
 }
 
 // K12, K18, K41: a UDP flow stays with its endpoint, and moves when that leaves; TCP stays where it is.
-func TestK12K18K41FlowsOfEndpointsThatLeft(t *testing.T) {
+// Rule: K12, K18, K41.
+func TestFlowsOfEndpointsThatLeft(t *testing.T) {
 	l := newLab(t)
 	for _, vip := range []struct {
 		name     string
@@ -163,7 +165,8 @@ func (l *lab) load() (stop func() (n int, failed []string)) {
 }
 
 // K20, K43: endpoints come and go under load, and no new connection is lost.
-func TestK20EndpointChangesLoseNoConnection(t *testing.T) {
+// Rule: K20.
+func TestEndpointChangesLoseNoConnection(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1))
 	stop := l.load()
@@ -178,7 +181,8 @@ func TestK20EndpointChangesLoseNoConnection(t *testing.T) {
 }
 
 // K48: a table that nobody tends goes on; who comes anew adopts it, and changes only what differs.
-func TestK48NewAgentAdoptsWithoutAGap(t *testing.T) {
+// Rule: K48.
+func TestNewAgentAdoptsWithoutAGap(t *testing.T) {
 	l := newLab(t)
 	s := web(1, 2)
 	s.SourceRanges = prefixes("203.0.113.0/24", "2001:db8::/32")

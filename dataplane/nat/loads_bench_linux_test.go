@@ -18,9 +18,10 @@ import (
 	"fairlead.io/fairlead/internal/netnstest"
 )
 
-// BenchmarkK39Count is one count of 100,000 connections to the endpoints of 10,000 Services that go by connections: what reading them
+// BenchmarkCount is one count of 100,000 connections to the endpoints of 10,000 Services that go by connections: what reading them
 // takes, and what planning does if nothing changed hands.
-func BenchmarkK39Count(b *testing.B) {
+// Rule: K39.
+func BenchmarkCount(b *testing.B) {
 	ns := netnstest.New(b, "node")
 	k := newKernel(ns.FD(), "")
 	services := manyServices(10_000, 10)

@@ -15,7 +15,8 @@ import (
 
 // K39: new connections go to the endpoint that has fewer, by the kernel's own connection tracking: whatever the scheduler's name, by
 // addresses and node ports; and to all alike again once the others have caught up.
-func TestK39NewConnectionsGoWhereFewerAre(t *testing.T) {
+// Rule: K39.
+func TestNewConnectionsGoWhereFewerAre(t *testing.T) {
 	l := newNodePortLab(t)
 	for _, scheduler := range []string{desired.LeastConnections, desired.WeightedLeastConnections, desired.ShortestExpectedDelay, desired.NeverQueue} {
 		t.Run(scheduler, func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestK39NewConnectionsGoWhereFewerAre(t *testing.T) {
 }
 
 // K39: it needs nobody to ask for it, and nothing is counted or written for Services that go by something else.
-func TestK39AgentsCountByThemselves(t *testing.T) {
+// Rule: K39.
+func TestAgentsCountByThemselves(t *testing.T) {
 	l := newLab(t)
 	s := web(1)
 	s.Scheduler = desired.LeastConnections
@@ -124,7 +126,8 @@ func (l *lab) counted(want int) {
 
 // K39: connections to what is dialled all go to one endpoint, by the kernel's own connection tracking, until that has more of them than it
 // weighs and another one has none; with lblcr it has its share still, once the other one has as many.
-func TestK39WhatIsDialledKeepsItsEndpoint(t *testing.T) {
+// Rule: K39.
+func TestWhatIsDialledKeepsItsEndpoint(t *testing.T) {
 	l := newNodePortLab(t)
 	for scheduler, last := range map[string][]string{desired.LocalityLeastConnections: {"pod3"}, desired.LocalityLeastConnectionsReplicated: {"pod1", "pod3"}} {
 		t.Run(scheduler, func(t *testing.T) {

@@ -54,7 +54,8 @@ func ipvs(scheduler string, have, weights []int, next int) []int {
 }
 
 // K39: the shares of connections to come are those that IPVS would give, but for the roundness of slots.
-func TestPropertyK39SharesAreThoseOfIPVS(t *testing.T) {
+// Rule: K39.
+func TestPropertySharesAreThoseOfIPVS(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		scheduler := rapid.SampledFrom([]string{"lc", "wlc", "sed", "nq"}).Draw(t, "scheduler")
 		n := rapid.IntRange(2, 20).Draw(t, "endpoints")
@@ -109,7 +110,8 @@ func drawLoads(t *rapid.T, services []*desired.Service) map[flows.Endpoint]flows
 
 // K39, K43: a count changes the table exactly where Services go by it, in an order that the kernel takes, and nothing if it is the
 // same; whatever it is, packets go to endpoints that are eligible and to nobody else.
-func TestPropertyK39CountsChangeSharesAlone(t *testing.T) {
+// Rule: K39.
+func TestPropertyCountsChangeSharesAlone(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		planner := planOf(config, services)
@@ -152,7 +154,8 @@ func TestPropertyK39CountsChangeSharesAlone(t *testing.T) {
 func second(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
 
 // K39: as connections come and end, endpoints come to have the same for their weight, and do not swing, however long connections last.
-func TestPropertyK39LoadsComeToRest(t *testing.T) {
+// Rule: K39.
+func TestPropertyLoadsComeToRest(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		lasting := rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.9, 0.99}).Draw(t, "of connections that are there after a second")
 		weights := rapid.SampledFrom([][]float64{{1, 1}, {1, 3}, {1, 1, 2}}).Draw(t, "weights")

@@ -49,7 +49,8 @@ func wantSources(t *testing.T, what string, got, want map[string]string) {
 
 // K2, K11, K22, K35, K42: the node's address and a node port lead to every endpoint, from outside, from the node itself and
 // from pods, one that reaches itself too; sources are kept where answers come back by this node whatever the client's.
-func TestK2NodePortsLeadToEveryEndpoint(t *testing.T) {
+// Rule: K2.
+func TestNodePortsLeadToEveryEndpoint(t *testing.T) {
 	l := newNodePortLab(t)
 	l.apply(published(1, 2, 3))
 	all := []string{"pod1", "pod2", "pod3"}
@@ -80,7 +81,8 @@ func TestK2NodePortsLeadToEveryEndpoint(t *testing.T) {
 
 // K2: a Service that has no address of ours is served by its node ports all the same, in the families that it says, and leaves
 // nothing behind.
-func TestK2NodePortsOfServicesWithoutAnAddress(t *testing.T) {
+// Rule: K2.
+func TestNodePortsOfServicesWithoutAnAddress(t *testing.T) {
 	l := newNodePortLab(t)
 	s := published(1, 3)
 	s.Addresses, s.NodePortsIPv4 = nil, true
@@ -104,7 +106,8 @@ func TestK2NodePortsOfServicesWithoutAnAddress(t *testing.T) {
 }
 
 // K2, K19, K22, K23, K29, K37: a node port does what the Service's policy says; its source ranges are for service addresses.
-func TestK2NodePortsHeedThePolicy(t *testing.T) {
+// Rule: K2.
+func TestNodePortsHeedThePolicy(t *testing.T) {
 	l := newNodePortLab(t)
 	local := published(2, 3)
 	local.Local = true
@@ -149,7 +152,8 @@ func TestK2NodePortsHeedThePolicy(t *testing.T) {
 }
 
 // K2, K39: whatever chooses among endpoints does so for node ports.
-func TestK2NodePortsHeedTheScheduler(t *testing.T) {
+// Rule: K2.
+func TestNodePortsHeedTheScheduler(t *testing.T) {
 	l := newNodePortLab(t)
 	for _, c := range []struct {
 		scheduler string
@@ -181,7 +185,8 @@ func (l *lab) answer(in *netnstest.Namespace, address string) {
 
 // K2, K45: ports that are no Service's are left to the node's programs, and so are loopback and addresses that are not
 // listed, or are another machine's.
-func TestK2NodePortsLeaveOthersAlone(t *testing.T) {
+// Rule: K2.
+func TestNodePortsLeaveOthersAlone(t *testing.T) {
 	l := newNodePortLab(t)
 	l.apply(published(1, 2, 3))
 	l.answer(l.node, ":30099")
@@ -209,7 +214,8 @@ func TestK2NodePortsLeaveOthersAlone(t *testing.T) {
 }
 
 // K2: addresses that the node gets later are served at once, and those that it loses no more, without a word to the agent.
-func TestK2NodePortsFollowTheNodesAddresses(t *testing.T) {
+// Rule: K2.
+func TestNodePortsFollowTheNodesAddresses(t *testing.T) {
 	l := newNodePortLab(t)
 	l.apply(published(1))
 	for _, a := range []struct{ address, mask, link string }{{"203.0.113.77", "/24", "-4"}, {"2001:db8:c::77", "/64", "-6"}} {
@@ -225,7 +231,8 @@ func TestK2NodePortsFollowTheNodesAddresses(t *testing.T) {
 }
 
 // K2, K12, K18: UDP flows by a node port move when their endpoint leaves, and end with the Service; a program's go on.
-func TestK2FlowsByNodePortsMove(t *testing.T) {
+// Rule: K2.
+func TestFlowsByNodePortsMove(t *testing.T) {
 	l := newNodePortLab(t)
 	for _, address := range []netip.Addr{node4, node6} {
 		l.apply(published(1))
@@ -249,7 +256,8 @@ func TestK2FlowsByNodePortsMove(t *testing.T) {
 
 // K2: beside a kube-proxy that serves node ports, the one who is told of the Service first has it; without the setting
 // kube-proxy does, and with it all others.
-func TestK2NodePortsBesideKubeProxy(t *testing.T) {
+// Rule: K2.
+func TestNodePortsBesideKubeProxy(t *testing.T) {
 	l := newLab(t)
 	l.node.Feed(`table ip kube-proxy {
 		chain prerouting {
@@ -277,7 +285,8 @@ func TestK2NodePortsBesideKubeProxy(t *testing.T) {
 }
 
 // K2, K44: what others do to what serves node ports is put right, and who comes anew adopts it.
-func TestK2NodePortsArePutRight(t *testing.T) {
+// Rule: K2.
+func TestNodePortsArePutRight(t *testing.T) {
 	l := newNodePortLab(t)
 	l.apply(published(1, 2))
 	clean := l.node.Run("nft", "list", "table", "inet", TableName)

@@ -17,7 +17,8 @@ import (
 
 // K2, K43: a packet costs the same lookups whatever the number of Services with node ports; one to a service address costs
 // as many as without any.
-func TestK2LookupsDoNotDependOnTheNumberOfServices(t *testing.T) {
+// Rule: K2.
+func TestLookupsDoNotDependOnTheNumberOfServices(t *testing.T) {
 	lookups := func(services int, ranges []netip.Prefix, p packet) int {
 		var all []*desired.Service
 		for i := range services {
@@ -48,7 +49,8 @@ func TestK2LookupsDoNotDependOnTheNumberOfServices(t *testing.T) {
 }
 
 // K2, K18: flows by node ports are those at the node's addresses of the same family.
-func TestPropertyK2FlowsAtTheNodesAddresses(t *testing.T) {
+// Rule: K2.
+func TestPropertyFlowsAtTheNodesAddresses(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		planner := NewPlanner(Config{Node: "n1", NodePortAddresses: prefixes("0.0.0.0/0", "::/0")})
 		planner.Step(genServices().Draw(t, "services"))
@@ -91,7 +93,8 @@ func TestPropertySpansWithoutARange(t *testing.T) {
 }
 
 // Marks that share bits would mix up what leaves.
-func TestK2NodePortsNeedAMarkOfTheirOwn(t *testing.T) {
+// Rule: K2.
+func TestNodePortsNeedAMarkOfTheirOwn(t *testing.T) {
 	o := Options{Node: "n1", Mark: DefaultNodePortMark}
 	if _, err := Over(o, nil); err != nil {
 		t.Errorf("without node ports: %v", err)

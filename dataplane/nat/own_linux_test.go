@@ -48,7 +48,8 @@ table inet kube-proxy {
 `
 
 // K45: nothing but our table is written, and it goes by one command.
-func TestK45ForeignTablesAreLeftAlone(t *testing.T) {
+// Rule: K45.
+func TestForeignTablesAreLeftAlone(t *testing.T) {
 	l := newLab(t)
 	l.node.Feed(foreignTables, "nft", "-f", "-")
 	foreign := func() string {
@@ -177,7 +178,8 @@ func TestRunTouchesNothingBeforeTheFirstState(t *testing.T) {
 }
 
 // K8: SCTP is translated where the kernel tracks it, and reported where not.
-func TestK8SCTPIsTranslatedOrReported(t *testing.T) {
+// Rule: K8.
+func TestSCTPIsTranslatedOrReported(t *testing.T) {
 	sctp := desired.Frontend{Name: "sig", Port: desired.Port{Protocol: 132, Number: 36412}}
 	s := &desired.Service{Name: "a/b", Addresses: []netip.Addr{vip4}, Frontends: []desired.Frontend{tcp80, sctp}, Endpoints: podEndpoints(1)}
 	without := planOf(Config{Node: "n1", WithoutSCTP: true}, []*desired.Service{s})
@@ -244,7 +246,8 @@ func TestFrontendOfTwoServicesIsReported(t *testing.T) {
 
 // K43: with 10,000 Services of 10 endpoints, a change of one endpoint touches only what it concerns, and takes a small part of the processor time of
 // all of them. How long it takes by the clock `make bench` tells (nat_update_ms).
-func TestK43OneEndpointOf100000CostsWhatItConcerns(t *testing.T) {
+// Rule: K43.
+func TestOneEndpointOf100000CostsWhatItConcerns(t *testing.T) {
 	ns := netnstest.New(t, "node")
 	n, err := New(Options{Node: "n1", NetNS: ns.FD()})
 	if err != nil {

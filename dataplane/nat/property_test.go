@@ -114,7 +114,8 @@ func reasonOf(t *rapid.T, f fate) string {
 
 // K36: a client meets the same endpoint again while it is eligible, whatever else changes, and another one at once
 // when it is not.
-func TestPropertyK36ClientKeepsItsEndpointWhileItIsEligible(t *testing.T) {
+// Rule: K36.
+func TestPropertyClientKeepsItsEndpointWhileItIsEligible(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		config := genConfig().Draw(t, "config")
 		planner := NewPlanner(config)

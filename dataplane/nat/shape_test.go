@@ -15,7 +15,8 @@ import (
 )
 
 // K52: how many endpoints Services have is one histogram, of the Services that there are now.
-func TestK52EndpointsPerService(t *testing.T) {
+// Rule: K52.
+func TestEndpointsPerService(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewPedanticRegistry()
 		n, err := Over(Options{Node: "n1", Metrics: registry}, &strict{t: t, rules: newRuleset()})

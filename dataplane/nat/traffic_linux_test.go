@@ -11,7 +11,8 @@ import (
 
 // K3, K8, K9, K13, K25, K35, K38, K50: every address and port leads to the endpoints of its family, all alike, without a
 // node port.
-func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
+// Rule: K38.
+func TestNewConnectionsSpreadEvenly(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1, 2, 3))
 	for _, c := range []struct {
@@ -41,7 +42,8 @@ func TestK38NewConnectionsSpreadEvenly(t *testing.T) {
 
 // K39: endpoints take turns, or a client's address decides, where the Service says so by IPVS' names. A name that this
 // node does not know is none.
-func TestK39SchedulersByName(t *testing.T) {
+// Rule: K39.
+func TestSchedulersByName(t *testing.T) {
 	l := newLab(t)
 	for _, c := range []struct {
 		scheduler string
@@ -69,7 +71,8 @@ func TestK39SchedulersByName(t *testing.T) {
 }
 
 // K10, K19, K35: what has no endpoint is refused, and so is what nobody declared.
-func TestK10K19WhatHasNoEndpointIsRefused(t *testing.T) {
+// Rule: K10, K19.
+func TestWhatHasNoEndpointIsRefused(t *testing.T) {
 	l := newLab(t)
 	only4 := web(1)
 	only4.Endpoints = only4.Endpoints[:1]
@@ -90,7 +93,8 @@ func TestK10K19WhatHasNoEndpointIsRefused(t *testing.T) {
 }
 
 // K19, K23: under the policy Local, a node without an endpoint is silent to clients outside, and serves those inside.
-func TestK19K23LocalPolicyWithoutLocalEndpoint(t *testing.T) {
+// Rule: K19, K23.
+func TestLocalPolicyWithoutLocalEndpoint(t *testing.T) {
 	l := newLab(t)
 	local := web(3)
 	local.Local = true
@@ -109,7 +113,8 @@ func TestK19K23LocalPolicyWithoutLocalEndpoint(t *testing.T) {
 }
 
 // K15: endpoints that serve while they terminate are used while no other is ready.
-func TestK15TerminatingEndpointsServeUntilOneIsReady(t *testing.T) {
+// Rule: K15.
+func TestTerminatingEndpointsServeUntilOneIsReady(t *testing.T) {
 	l := newLab(t)
 	s := web(1, 2)
 	for i := range s.Endpoints[:2] {
@@ -157,7 +162,8 @@ func (l *lab) sources(from string, network string, to netip.AddrPort, pods ...st
 }
 
 // K11, K22, K42: the source is rewritten only where the answer would bypass this node otherwise.
-func TestK11K22K42SourceIsKeptWhereAnswersComeBack(t *testing.T) {
+// Rule: K11, K22, K42.
+func TestSourceIsKeptWhereAnswersComeBack(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1, 2, 3))
 	check := func(what string, got, want map[string]string) {
@@ -200,7 +206,8 @@ func TestK11K22K42SourceIsKeptWhereAnswersComeBack(t *testing.T) {
 }
 
 // K29: only listed clients may come, those inside the cluster too; what is established stays.
-func TestK29SourceRanges(t *testing.T) {
+// Rule: K29.
+func TestSourceRanges(t *testing.T) {
 	l := newLab(t)
 	l.apply(web(1, 2))
 	old, err := l.dial(l.client, "tcp", at(vip4, 80), patience)

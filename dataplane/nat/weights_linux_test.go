@@ -27,7 +27,8 @@ func weighing(weights ...uint16) *desired.Service {
 }
 
 // K39, K40: the kernel deals by weights, whatever the choice: by chance, in turn, with affinity.
-func TestK40NewConnectionsSpreadByWeight(t *testing.T) {
+// Rule: K40.
+func TestNewConnectionsSpreadByWeight(t *testing.T) {
 	l := newLab(t)
 	spread := func(s *desired.Service, to netip.AddrPort, n int) map[string]int {
 		l.apply(s)
@@ -74,7 +75,8 @@ func TestK40NewConnectionsSpreadByWeight(t *testing.T) {
 
 // K40: an endpoint of weight 0 has no new connection, and those that it has go on, also if there is nobody else: then new
 // ones are refused.
-func TestK40WeightZeroEndsNoConnection(t *testing.T) {
+// Rule: K40.
+func TestWeightZeroEndsNoConnection(t *testing.T) {
 	l := newLab(t)
 	for _, address := range []netip.Addr{vip4, vip6} {
 		t.Run(address.String(), func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 
 // K40: turns are dealt by weight. Shares are exact where there are as many turns as the weights are together, in any case
 // no turn could go to another one for them to be more alike, and everybody has one.
-func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
+// Rule: K40.
+func TestPropertyTurnsAreDealtByWeight(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		drawn := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 9), rapid.Uint32Range(1, 65535)), 2, 40).Draw(t, "weights")
 		reduced := weights.Reduce(drawn)
@@ -57,21 +58,24 @@ func TestPropertyK40TurnsAreDealtByWeight(t *testing.T) {
 }
 
 // K40: no more slots are made than the weights need.
-func TestK40WeightsAreReduced(t *testing.T) {
+// Rule: K40.
+func TestWeightsAreReduced(t *testing.T) {
 	if have, want := weights.Reduce([]uint32{400, 200, 600}), []uint32{2, 1, 3}; !slices.Equal(have, want) {
 		t.Errorf("reduced to %v, want %v", have, want)
 	}
 }
 
 // K40: turns of one endpoint do not follow each other while another one's are due.
-func TestK40TurnsAreSpreadOut(t *testing.T) {
+// Rule: K40.
+func TestTurnsAreSpreadOut(t *testing.T) {
 	if have, want := weights.Deal([]uint32{3, 1, 2}, 6), []int{0, 1, 2, 0, 2, 0}; !slices.Equal(have, want) {
 		t.Errorf("turns %v, want %v", have, want)
 	}
 }
 
 // K40: endpoints that all weigh the same make the table that they make without weights, whatever they weigh.
-func TestPropertyK40EqualWeightsAreNoWeights(t *testing.T) {
+// Rule: K40.
+func TestPropertyEqualWeightsAreNoWeights(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		config, services := genConfig().Draw(t, "config"), genServices().Draw(t, "services")
 		weight := rapid.SampledFrom([]uint16{1, 2, 65535}).Draw(t, "weight")
@@ -89,7 +93,8 @@ func TestPropertyK40EqualWeightsAreNoWeights(t *testing.T) {
 }
 
 // K40: no more flows than its part move to an endpoint that weighs more from now on, and few between others.
-func TestPropertyK40WeightMovesFewFlows(t *testing.T) {
+// Rule: K40.
+func TestPropertyWeightMovesFewFlows(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 60).Draw(t, "endpoints")
 		was := targets{at: someEndpoints(t, n)}

@@ -19,7 +19,8 @@ import (
 
 // Balancing §20, §23: how full tables are that clients fill is counted once a minute, whoever asks how often; where those that are in use
 // do not fit for long there is one warning, and where tables are merely full of what was used once there is none.
-func TestBalancing20TablesThatClientsFillAreCounted(t *testing.T) {
+// Rule: balancing §20.
+func TestTablesThatClientsFillAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		metrics := prometheus.NewRegistry()

@@ -18,7 +18,8 @@ import (
 )
 
 // Balancing §19: an event is logged with the fields of the spec, as text and as keys.
-func TestBalancing19EventsHaveTheFieldsOfTheSpec(t *testing.T) {
+// Rule: balancing §19.
+func TestEventsHaveTheFieldsOfTheSpec(t *testing.T) {
 	var out bytes.Buffer
 	origins := map[uint64]Origin{
 		7: {Pod: "shop-1", Namespace: "shop", PodUID: "11111111-2222-3333-4444-555555555555", Container: "4f"}, 8: {},
@@ -81,7 +82,8 @@ func TestBalancing19EventsHaveTheFieldsOfTheSpec(t *testing.T) {
 }
 
 // Balancing §19: of each rule so many events are logged a second, and the others are counted.
-func TestBalancing19EventsAreLimitedByRule(t *testing.T) {
+// Rule: balancing §19.
+func TestEventsAreLimitedByRule(t *testing.T) {
 	var out bytes.Buffer
 	s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Log: slog.New(slog.NewJSONHandler(&out, nil)), Events: Events{Rate: 2}}, newMemory())
 	if err != nil {
@@ -102,7 +104,8 @@ func TestBalancing19EventsAreLimitedByRule(t *testing.T) {
 }
 
 // Balancing §20: calls are counted by what decided and what failed, whether or not they are logged.
-func TestBalancing20CallsAreCountedByCause(t *testing.T) {
+// Rule: balancing §20.
+func TestCallsAreCountedByCause(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	s, err := Over(Options{Config: Config{Node: "n1"}, Room: room, Events: Events{Rate: 1}, Metrics: metrics}, newMemory())
 	if err != nil {

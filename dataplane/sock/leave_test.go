@@ -13,7 +13,8 @@ import (
 
 // Balancing §9, §16.3: sockets are ended that are at a backend which the rule that gave it has no more, at that address; those of TCP if asked for.
 // Nobody looks at sockets while nothing left, and what failed is looked at again with the next comparison.
-func TestBalancing16OnlySocketsOfBackendsThatLeftAreEnded(t *testing.T) {
+// Rule: balancing §16.
+func TestOnlySocketsOfBackendsThatLeftAreEnded(t *testing.T) {
 	udp := desired.Port{Protocol: UDP, Number: 53}
 	dns := desired.Frontend{Name: "dns", Port: udp, NodePort: 30053}
 	backend := func(address string) desired.Endpoint {
@@ -91,7 +92,8 @@ func TestBalancing16OnlySocketsOfBackendsThatLeftAreEnded(t *testing.T) {
 }
 
 // Balancing §14: an address that fails its probes gets nothing new, and sockets that got to it stay, until the policy lists it no more.
-func TestBalancing14SocketsStayWithWhatFailsItsProbes(t *testing.T) {
+// Rule: balancing §14.
+func TestSocketsStayWithWhatFailsItsProbes(t *testing.T) {
 	bad := netip.MustParseAddr("198.51.100.2")
 	listed := &desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Mode: desired.ToAddresses,

@@ -55,7 +55,8 @@ func getTo(t *testing.T, rows Rows, r *Rule, backend int) {
 }
 
 // Balancing §23: tables of the default sizes hold 65,535 policies of four backends, and another policy in the place of one writes that one's rows.
-func TestBalancing23SixtyFiveThousandPolicies(t *testing.T) {
+// Rule: balancing §23.
+func TestSixtyFiveThousandPolicies(t *testing.T) {
 	const policies, backends = 65535, 4
 	want := Want{Rules: make([]*Rule, policies)}
 	for i := range want.Rules {
@@ -77,7 +78,8 @@ func TestBalancing23SixtyFiveThousandPolicies(t *testing.T) {
 }
 
 // Balancing §23: a rule has 10,000 backends, each of which is got to, and one more is no burden to others.
-func TestBalancing23TenThousandBackends(t *testing.T) {
+// Rule: balancing §23.
+func TestTenThousandBackends(t *testing.T) {
 	const backends = 10_000
 	large := numbered(Balancing, BalancingAddress, 0, backends, backends)
 	want := Want{Rules: []*Rule{large, numbered(Service, ServiceClusterIP, 1, 3, backends)}}
@@ -97,7 +99,8 @@ func TestBalancing23TenThousandBackends(t *testing.T) {
 }
 
 // Balancing §24, row 17: of 5,000 Services with 100 endpoints each one endpoint more writes the rows of its Service alone.
-func TestBalancing24FiveThousandServicesOfAHundredEndpoints(t *testing.T) {
+// Rule: balancing §24.
+func TestFiveThousandServicesOfAHundredEndpoints(t *testing.T) {
 	const services, endpoints = 5000, 100
 	want := Want{Rules: make([]*Rule, services)}
 	for i := range want.Rules {

@@ -11,7 +11,8 @@ import (
 
 // Balancing §8: where a policy is effective, each row of its table. The selector is resolved to names of nodes by the leader; a host outside the
 // cluster is none of them, also if it has the name of one.
-func TestBalancing8WherePoliciesAreEffective(t *testing.T) {
+// Rule: balancing §8.
+func TestWherePoliciesAreEffective(t *testing.T) {
 	match, other, outside := Config{Node: "n1"}, Config{Node: "n2"}, Config{Node: "n1", Outside: true}
 	for name, c := range map[string]struct {
 		everyNode, outside          bool
@@ -44,7 +45,8 @@ func TestBalancing8WherePoliciesAreEffective(t *testing.T) {
 }
 
 // Balancing §15: outside nothing is local, whatever its name is: traffic policies are ignored, hints are for nobody there, and every endpoint serves.
-func TestBalancing15OutsideEveryEndpointServes(t *testing.T) {
+// Rule: balancing §15.
+func TestOutsideEveryEndpointServes(t *testing.T) {
 	near, far := pod("10.0.0.1", "n1"), pod("10.0.0.2", "n2")
 	near.Hints, far.Hints = []desired.Hint{{Node: "n1"}}, []desired.Hint{{Node: "n2"}}
 	s := &desired.Service{

@@ -10,7 +10,8 @@ import (
 )
 
 // Balancing §3, §4, §6, §7, §8: what clients of the node n1 get where a policy captures the ClusterIP of a Service.
-func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
+// Rule: balancing §6.
+func TestWhatPoliciesLeadTo(t *testing.T) {
 	ip4, ip6 := netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd96::1")
 	service := &desired.Service{
 		Name: "shop/web", ClusterIPs: []netip.Addr{ip4, ip6}, Frontends: []desired.Frontend{web},
@@ -94,7 +95,8 @@ func TestBalancing6WhatPoliciesLeadTo(t *testing.T) {
 }
 
 // An address that is listed twice gets twice as many connections, a pod that is named twice does not.
-func TestBalancing6OnlyListedAddressesCountTwice(t *testing.T) {
+// Rule: balancing §6.
+func TestOnlyListedAddressesCountTwice(t *testing.T) {
 	vips := []desired.Capture{{Address: vip, Port: web.Port, Target: 9000}}
 	one, two := netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2")
 	for mode, want := range map[string]int{desired.ToAddresses: 3, desired.ToHostPorts: 2} {

@@ -97,7 +97,8 @@ func pod(address, node string) desired.Endpoint {
 }
 
 // Balancing §10: what clients of a host get at a Service's addresses.
-func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
+// Rule: balancing §10, K21.
+func TestWhatServicesLeadTo(t *testing.T) {
 	plain := desired.Service{Name: "shop/web", Addresses: []netip.Addr{vip}, Frontends: []desired.Frontend{web}, Endpoints: []desired.Endpoint{pod("10.0.0.1", "n2")}}
 	with := func(f func(*desired.Service)) desired.Service {
 		s := plain
@@ -157,7 +158,8 @@ func TestBalancing10K21WhatServicesLeadTo(t *testing.T) {
 
 // Balancing §10 row 2, K32: what other controllers wrote into the status of a Service leads to its endpoints as addresses of the group do,
 // whatever ports are another one's on those, and nothing else there is resolved.
-func TestBalancing10K32AddressesOfOthersAreResolved(t *testing.T) {
+// Rule: balancing §10, K32.
+func TestAddressesOfOthersAreResolved(t *testing.T) {
 	elsewhere := netip.MustParseAddr("192.0.2.9")
 	front := web
 	front.NotOn = []netip.Addr{elsewhere}
@@ -195,7 +197,8 @@ func TestBalancing10K32AddressesOfOthersAreResolved(t *testing.T) {
 }
 
 // Balancing §10: a node port leads to the endpoints wherever they are, at every node and in families that it is served in.
-func TestBalancing10K29NodePortsLeadToEndpoints(t *testing.T) {
+// Rule: balancing §10, K29.
+func TestNodePortsLeadToEndpoints(t *testing.T) {
 	n4, n6 := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8:9::1")
 	front := web
 	front.NodePort = 30080
@@ -339,7 +342,8 @@ func TestTablesArePutRight(t *testing.T) {
 }
 
 // Balancing §21: a comparison that somebody asks for is made within a second, once each time, and again until it succeeds.
-func TestBalancing21ComparisonIsMadeWhenAskedFor(t *testing.T) {
+// Rule: balancing §21.
+func TestComparisonIsMadeWhenAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newMemory()
 		var asks atomic.Bool
@@ -388,7 +392,8 @@ func TestBalancing21ComparisonIsMadeWhenAskedFor(t *testing.T) {
 }
 
 // Balancing §20, §23: how many backends each policy has here, how many sockets got to them, whether programs are in place, when tables were compared, and tables that are about to be full.
-func TestBalancing20WhatIsToBeSeenOfPolicies(t *testing.T) {
+// Rule: balancing §20.
+func TestWhatIsToBeSeenOfPolicies(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
 	s, err := Over(Options{

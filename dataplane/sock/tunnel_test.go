@@ -48,7 +48,8 @@ func meshed(t *testing.T, own *desired.TunnelHost, d desired.Policy, nodes ...st
 
 // Balancing §7, §13: where a host has no tunnel, proxy addresses that the group manages are no backends: calls go to those that an administrator
 // wrote, else they are refused at once, or go on where the policy says so. It is said once for each policy, and again after it was otherwise.
-func TestBalancing13WithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
+// Rule: balancing §13.
+func TestWithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
 	ip4, ip6 := netip.MustParseAddr("169.254.77.1"), netip.MustParseAddr("fd00:77::1")
 	policy := desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Outside: true, Mode: desired.ToProxies,
@@ -117,7 +118,8 @@ func TestBalancing13WithoutATunnelProxyAddressesAreNoBackends(t *testing.T) {
 }
 
 // A host that gets its tunnel has its policies lead there, and does not any more when it loses it.
-func TestBalancing13TunnelsThatComeAndGoAreHeeded(t *testing.T) {
+// Rule: balancing §13.
+func TestTunnelsThatComeAndGoAreHeeded(t *testing.T) {
 	d := desired.Policy{
 		Name: "BalancingPolicy/a", Number: 7, EveryNode: true, Mode: desired.ToProxies, Captures: []desired.Capture{{Address: vip, Port: web.Port, Target: 10080}},
 		Backends: []desired.PolicyBackend{{Address: netip.MustParseAddr("10.250.0.2"), Ready: true}},

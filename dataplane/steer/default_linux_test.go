@@ -12,7 +12,8 @@ import (
 	"fairlead.io/fairlead/dataplane/steer"
 )
 
-func TestRow13_14TheCloudTrialTakesTheDefaultRouteAndGivesItBack(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 14.
+func TestTheCloudTrialTakesTheDefaultRouteAndGivesItBack(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	// As DHCP and router advertisements leave it.
@@ -55,7 +56,8 @@ func TestRow13_14TheCloudTrialTakesTheDefaultRouteAndGivesItBack(t *testing.T) {
 	}
 }
 
-func TestRow13_14TheCloudTrialIsRefusedWhenTheSwitchIsNotOnLink(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 14.
+func TestTheCloudTrialIsRefusedWhenTheSwitchIsNotOnLink(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	w := wanted(vip4)
@@ -92,7 +94,8 @@ func TestCleanupRestoresTheDefaultThoughSomebodyTookOursAway(t *testing.T) {
 	}
 }
 
-func TestRow11SWITCHIsReplacedInOneStep(t *testing.T) {
+// Rule: kube-loadbalancer-controller §11.
+func TestSWITCHIsReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.border.Run("ip", "address", "add", "192.0.2.253/24", "dev", "port2")

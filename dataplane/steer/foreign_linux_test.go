@@ -134,7 +134,8 @@ func TestForeignDefaultsInOurTablesFailTheFamilyAndStay(t *testing.T) {
 }
 
 // The old daemon's rules and routes, as its documents show them.
-func TestRow9_8AndRow13_15TheOldDaemonsRulesAreReplacedWithoutAGap(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.8, §13 row 15.
+func TestTheOldDaemonsRulesAreReplacedWithoutAGap(t *testing.T) {
 	for mode, rulesMax := range map[string]int{"rules": 10, "marked": 1} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

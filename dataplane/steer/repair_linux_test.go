@@ -57,7 +57,8 @@ func rulesOf(n *netnstest.Namespace) string {
 
 // What somebody takes away is put right because the kernel tells of it, and not because everything is read anew now and then. That it is
 // back within a second is held in the time of a world (sim/guest/kernel TestDamageIsRepaired).
-func TestRow9_10WhatSomebodyTakesAwayIsBack(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.10.
+func TestWhatSomebodyTakesAwayIsBack(t *testing.T) {
 	for mode, rulesMax := range map[string]int{"rules": 10, "marked": 1} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +86,8 @@ func TestRow9_10WhatSomebodyTakesAwayIsBack(t *testing.T) {
 	}
 }
 
-func TestRow9_10NewInterfacesDoNotAnswerForServiceAddresses(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.10.
+func TestNewInterfacesDoNotAnswerForServiceAddresses(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	o := l.options()

@@ -62,7 +62,8 @@ func passed(n *netnstest.Namespace) (count func() int) {
 	}
 }
 
-func TestRow9_1AndRow13_7AnUntranslatedPacketIsRefusedAndDoesNotLoop(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.1, §13 row 7.
+func TestAnUntranslatedPacketIsRefusedAndDoesNotLoop(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, _ steer.Wanted) {
 		count := passed(l.border)
 		for _, a := range []netip.Addr{vip4, vip6} {
@@ -87,7 +88,8 @@ func TestWithoutSteeringAPacketLoops(t *testing.T) {
 	}
 }
 
-func TestRow9_2UDPIsRefusedToo(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.2.
+func TestUDPIsRefusedToo(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		for _, a := range []netip.Addr{vip4, vip6} {
 			err := l.client.Do(func() error {
@@ -112,7 +114,8 @@ func TestRow9_2UDPIsRefusedToo(t *testing.T) {
 
 // What waits on all addresses of a host that has the service address itself, as kube-proxy's IPVS mode makes it have,
 // is reached at the Service's ports only.
-func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.3.
+func TestNoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		for _, a := range []netip.Addr{vip4, vip6} {
 			l.node.Run("ip", "address", "add", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "lo", "nodad")
@@ -130,7 +133,8 @@ func TestRow9_3NoHostPortIsReachableOnAServiceAddress(t *testing.T) {
 	})
 }
 
-func TestRow9_3HostSocketsAreNotReachedWithoutTheAddressEither(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.3.
+func TestHostSocketsAreNotReachedWithoutTheAddressEither(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		l.answer(l.node, ":22", "ssh")
 		wantRefused(t, l.client, vip4, 22)
@@ -139,7 +143,8 @@ func TestRow9_3HostSocketsAreNotReachedWithoutTheAddressEither(t *testing.T) {
 }
 
 // The node's default route leads elsewhere, where nobody answers.
-func TestRow9_4AndRow13_7AndRow13_16AnswersOfPodsLeaveThroughTheSwitch(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.4, §13 row 7, §13 row 16.
+func TestAnswersOfPodsLeaveThroughTheSwitch(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		wantWord(t, l.client, vip4, 80, "pod")
 		wantWord(t, l.client, vip6, 80, "pod")
@@ -165,7 +170,8 @@ func TestWithoutSWITCHAnswersLeaveByTheNodesDefault(t *testing.T) {
 }
 
 // Masquerading changes what the answers look like where they are routed.
-func TestRow9_4AnswersLeaveThroughTheSwitchWithMasquerade(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.4.
+func TestAnswersLeaveThroughTheSwitchWithMasquerade(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		l.node.Feed(`table inet back { chain postrouting { type nat hook postrouting priority srcnat
 			oifname cni0 masquerade
@@ -206,7 +212,8 @@ func TestTheNodeItselfReachesPodsByAServiceAddress(t *testing.T) {
 	})
 }
 
-func TestRow9_5AndRow9_8AndRow13_5RulesAndTablesAreAsDocumented(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.5, §9.8, §13 row 5.
+func TestRulesAndTablesAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for range 10 { // restarts of the agent
@@ -235,7 +242,8 @@ func TestRow9_5AndRow9_8AndRow13_5RulesAndTablesAreAsDocumented(t *testing.T) {
 	}
 }
 
-func TestRow9_6NoNeighbourLearnsAServiceAddress(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.6.
+func TestNoNeighbourLearnsAServiceAddress(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, s *steer.Steer, w steer.Wanted) {
 		if got := l.node.Sysctl("ipv4/conf/eth0/arp_ignore"); got != "1" {
 			t.Errorf("arp_ignore of eth0 is %s", got)
@@ -264,7 +272,8 @@ func TestRow9_6NoNeighbourLearnsAServiceAddress(t *testing.T) {
 	})
 }
 
-func TestRow9_7StrictReversePathFilterIsLoosenedAndRestored(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.7.
+func TestStrictReversePathFilterIsLoosenedAndRestored(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.node.SetSysctl("ipv4/conf/eth0/rp_filter", "1")
@@ -290,7 +299,8 @@ func TestRow9_7StrictReversePathFilterIsLoosenedAndRestored(t *testing.T) {
 }
 
 // A new node has rules for everything as soon as its agent was told.
-func TestRow9_9AndRow13_9RulesForAllAddressesAreThereBeforeTheyAreAcknowledged(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.9, §13 row 9.
+func TestRulesForAllAddressesAreThereBeforeTheyAreAcknowledged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.steer()
@@ -304,7 +314,8 @@ func TestRow9_9AndRow13_9RulesForAllAddressesAreThereBeforeTheyAreAcknowledged(t
 	}
 }
 
-func TestRow9_11PingsAreAnswered(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.11.
+func TestPingsAreAnswered(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		l.client.SetSysctl("ipv4/ping_group_range", "0 0")
 		if err := ping(l.client, vip4, unix.AF_INET, unix.IPPROTO_ICMP, 8, 0); err != nil {
@@ -347,7 +358,8 @@ func ping(from *netnstest.Namespace, to netip.Addr, family, protocol int, reques
 	})
 }
 
-func TestRow9_11SegmentsFitTheWayThroughTheSwitch(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.11.
+func TestSegmentsFitTheWayThroughTheSwitch(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		l.node.Run("ip", "link", "set", "eth0", "mtu", "1400")
 		for a, want := range map[netip.Addr]int{vip4: 1360, vip6: 1340} {
@@ -386,7 +398,8 @@ func segment(t *testing.T, from *netnstest.Namespace, to netip.Addr) (size int) 
 }
 
 // Steering itself never changes who the client seems to be.
-func TestRow9_12ThePodSeesTheClientsAddress(t *testing.T) {
+// Rule: kube-loadbalancer-controller §9.12.
+func TestThePodSeesTheClientsAddress(t *testing.T) {
 	inBothModes(t, func(t *testing.T, l *lab, _ *steer.Steer, _ steer.Wanted) {
 		listener := l.pod.Listen("tcp", ":8081")
 		defer listener.Close()
@@ -405,7 +418,8 @@ func TestRow9_12ThePodSeesTheClientsAddress(t *testing.T) {
 	})
 }
 
-func TestRow13_16DualStackRulesGoPerFamily(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 16.
+func TestDualStackRulesGoPerFamily(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.steer()

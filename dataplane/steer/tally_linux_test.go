@@ -31,7 +31,8 @@ func turnedAway(t *testing.T, registry *prometheus.Registry) map[string]int {
 
 // K52: what is refused because nobody translates it is counted by why, and what is served is not. A table that is made anew
 // forgets nothing.
-func TestK52TurnedAwayPacketsAreCountedByReason(t *testing.T) {
+// Rule: K52.
+func TestTurnedAwayPacketsAreCountedByReason(t *testing.T) {
 	l := newLab(t)
 	registry := prometheus.NewPedanticRegistry()
 	o := l.options()

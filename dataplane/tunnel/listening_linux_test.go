@@ -13,7 +13,8 @@ import (
 
 // Balancing §13.6: programs of a host that listen at proxy ports are found, on all addresses or on the tunnel's, and nobody else: not at
 // other addresses, ports or protocols, and no connections.
-func TestBalancing13ProgramsAtProxyPortsAreFound(t *testing.T) {
+// Rule: balancing §13.
+func TestProgramsAtProxyPortsAreFound(t *testing.T) {
 	ns := netnstest.New(t, "host")
 	ns.Run("ip", "address", "add", "10.250.0.1/32", "dev", "lo")
 	ns.Run("ip", "address", "add", "fd00:250::1/128", "dev", "lo", "nodad")

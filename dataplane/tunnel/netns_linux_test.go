@@ -18,7 +18,8 @@ import (
 // Section 13, and 24 row 8: a proxy port at a host's tunnel address is answered by a pod of that host, over TCP and UDP, IPv4 and IPv6,
 // to programs of another host, to its pods, to the host itself and to the pod that answers; also in packets as large as they come. The
 // family between hosts does not matter.
-func TestBalancing13ProxyPortsLeadToPodsOfTheHost(t *testing.T) {
+// Rule: balancing §13.
+func TestProxyPortsLeadToPodsOfTheHost(t *testing.T) {
 	for _, over6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("over6=%t", over6), func(t *testing.T) {
 			l := newLab(t, over6)
@@ -62,7 +63,8 @@ func TestBalancing13ProxyPortsLeadToPodsOfTheHost(t *testing.T) {
 }
 
 // A restart of the agent is noticed by nobody, and what is there is adopted: nothing is written when nothing differs.
-func TestBalancing13RestartKeepsConnections(t *testing.T) {
+// Rule: balancing §13.
+func TestRestartKeepsConnections(t *testing.T) {
 	l := newLab(t, false)
 	a, b := l.hosts[0], l.hosts[1]
 	s := l.state(l.hosts, l.hosts[1:])
@@ -115,7 +117,8 @@ func TestBalancing13RestartKeepsConnections(t *testing.T) {
 }
 
 // S11: what bears our name and is somebody else's stays, and is told; what we made goes without a rest.
-func TestBalancing13CleanupLeavesWhatIsOthers(t *testing.T) {
+// Rule: balancing §13.
+func TestCleanupLeavesWhatIsOthers(t *testing.T) {
 	l := newLab(t, false)
 	a, b := l.hosts[0], l.hosts[1]
 	s := l.state(l.hosts, l.hosts[1:])
@@ -148,7 +151,8 @@ func TestBalancing13CleanupLeavesWhatIsOthers(t *testing.T) {
 }
 
 // Packets of somebody who is none of the hosts do not come in, nor does what is for anything but proxy ports go on to pods.
-func TestBalancing13TunnelsAreForHostsOnly(t *testing.T) {
+// Rule: balancing §13.
+func TestTunnelsAreForHostsOnly(t *testing.T) {
 	l := newLab(t, false)
 	a, b, stranger := l.hosts[0], l.hosts[1], l.hosts[2]
 	two := l.state(l.hosts[:2], l.hosts[1:2])
@@ -173,7 +177,8 @@ func TestBalancing13TunnelsAreForHostsOnly(t *testing.T) {
 }
 
 // What others do to the interface and the table is put right, at once.
-func TestBalancing13TunnelsArePutRight(t *testing.T) {
+// Rule: balancing §13.
+func TestTunnelsArePutRight(t *testing.T) {
 	l := newLab(t, false)
 	a, b := l.hosts[0], l.hosts[1]
 	s := l.state(l.hosts, l.hosts[1:])

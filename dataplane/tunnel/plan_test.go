@@ -137,7 +137,8 @@ func wantOf(hosts map[string]mHost, port uint16) *Link {
 
 // Balancing §13.2: whatever is there, a plan leads to what is wanted, and a second one has nothing to do. A host that stays where it is
 // is reached after every single change, unless the interface has to be made anew.
-func TestPropertyBalancing13PlanLeadsToWhatIsWanted(t *testing.T) {
+// Rule: balancing §13.
+func TestPropertyPlanLeadsToWhatIsWanted(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		k := &mKernel{}
 		var before map[string]mHost
@@ -184,7 +185,8 @@ func TestPropertyBalancing13PlanLeadsToWhatIsWanted(t *testing.T) {
 
 // Balancing §13.2: after the additions of a plan new hosts are reached, and so are those that leave, until the rest of the plan: clients are led to
 // the former only after the additions, and to the latter until the rest.
-func TestPropertyBalancing13NewWaysComeFirst(t *testing.T) {
+// Rule: balancing §13.
+func TestPropertyNewWaysComeFirst(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		k := &mKernel{}
 		before := drawHosts(t, "before")
@@ -233,7 +235,8 @@ func TestPropertyBalancing13NewWaysComeFirst(t *testing.T) {
 }
 
 // Balancing §13.4: a proxy port leads to ready pods of the host itself, to others only while there is none.
-func TestBalancing13ProxyPortsPreferPodsOfTheHost(t *testing.T) {
+// Rule: balancing §13.
+func TestProxyPortsPreferPodsOfTheHost(t *testing.T) {
 	port := desired.ProxyPort{Port: desired.Port{Protocol: 6, Number: 10080}, Target: 8080}
 	pod := func(node, address string, ready bool) desired.ProxiedPod {
 		return desired.ProxiedPod{Node: node, Address: netip.MustParseAddr(address), Ready: ready, Ports: []desired.ProxyPort{port}}

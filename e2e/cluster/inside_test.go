@@ -118,7 +118,8 @@ func (l *inside) hears(at, want string) {
 
 // K1, K21, balancing §10: in a cluster without kube-proxy a program of a node gets to the endpoints of a Service at the ClusterIP that the
 // API server gave it, over TCP and UDP; the API server itself is at its own. What the node was told holds while nobody is there to tell.
-func TestK1ClusterIPsLeadToEndpointsWithoutKubeProxy(t *testing.T) {
+// Rule: K1.
+func TestClusterIPsLeadToEndpointsWithoutKubeProxy(t *testing.T) {
 	l := newInside(t, "")
 	at := l.clusterIP()
 	l.hears(at, "refused") // nobody serves it yet

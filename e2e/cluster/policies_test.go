@@ -66,7 +66,8 @@ func (l *inside) programmed() {
 // Balancing §7, §9, §24: a policy that is applied to a real API server leads the programs of a node from a Service to its own pods, and says so
 // once the node has it; it stops as soon as it is switched off, when it is deleted, and begins anew under its name with others. What the
 // node was told holds while nobody is there to tell.
-func TestBalancing24PoliciesLeadProgramsOfANode(t *testing.T) {
+// Rule: balancing §24.
+func TestPoliciesLeadProgramsOfANode(t *testing.T) {
 	l := newInside(t, "balancingPolicies: true\n", "../../deploy/components/balancing/crds/*.yaml")
 	at := l.clusterIP()
 	l.answering(1, "of the service")

@@ -150,7 +150,8 @@ func (s *stage) update(i int, change func(*corev1.Service)) {
 }
 
 // Row 17: a thousand addresses in a cluster of a hundred nodes; one endpoint that changes is one UPDATE of each member.
-func TestRow17OneChangeAmongAThousandIsOneUpdate(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 17.
+func TestOneChangeAmongAThousandIsOneUpdate(t *testing.T) {
 	const services, nodes = 1000, 100
 	kube := kubetest.Start(t, kubetest.Options{NoControllers: true})
 	s := stageOf(t, kube, lab.Options{Log: "info"})

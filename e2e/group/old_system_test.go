@@ -79,7 +79,8 @@ func neighbour(t *testing.T, m *lab.Member, bird netip.Addr) error {
 	return errors.New(out)
 }
 
-func TestRow1OldCheckShowsTheSwitchEstablished(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 1.
+func TestOldCheckShowsTheSwitchEstablished(t *testing.T) {
 	requireGobgp(t)
 	l := lab.New(t, lab.Options{Management: true, Stopped: true})
 	for _, m := range l.Members {
@@ -128,7 +129,8 @@ func rib(t *testing.T, m *lab.Member) (map[netip.Prefix][]netip.Addr, error) {
 	return table, nil
 }
 
-func TestRow4RIBListsTheNodesThatCarryPods(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 4.
+func TestRIBListsTheNodesThatCarryPods(t *testing.T) {
 	requireGobgp(t)
 	l := started(t, lab.Options{Management: true})
 	twoPods := strings.Replace(lab.Service(1, 3, 3), `"10.3.`, `"10.33.`, 1) // on node 3, each with its address
@@ -153,7 +155,8 @@ func TestRow4RIBListsTheNodesThatCarryPods(t *testing.T) {
 }
 
 // One neighbour without ADD-PATH is one path; with it a switch that merges equal paths installs both next hops.
-func TestRow6WithoutAddPathExactlyOneRemains(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 6.
+func TestWithoutAddPathExactlyOneRemains(t *testing.T) {
 	for _, addPath := range []bool{false, true} {
 		t.Run(fmt.Sprintf("add-path=%t", addPath), func(t *testing.T) {
 			want := 1
@@ -183,7 +186,8 @@ func TestRow6WithoutAddPathExactlyOneRemains(t *testing.T) {
 }
 
 // Another BGP daemon of the host, as Calico's, has port 179; the member has port 1790, as the old config_bgp.toml says.
-func TestRow13PortBesideAnotherSpeaker(t *testing.T) {
+// Rule: kube-loadbalancer-controller §13 row 13.
+func TestPortBesideAnotherSpeaker(t *testing.T) {
 	l := lab.New(t, lab.Options{Members: 1, Stopped: true, ConfigBGP: configBGP})
 	m := l.Members[0]
 	here, there := netip.MustParseAddr(m.Address), netip.MustParseAddr("127.0.0.50")

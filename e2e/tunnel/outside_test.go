@@ -80,7 +80,8 @@ func peers(in *netnstest.Namespace) int {
 // Section 13.1 and 24 row 8 (ext): a host outside the cluster that makes tunnels gets an address of its own, and nodes know it; a program there
 // hears the pod behind a proxy port, over both protocols and in both families. Without a tunnel its programs are refused at once; once it is taken out
 // every node forgets it, and another host gets another number.
-func TestBalancing13HostOutsideTheClusterIsInTheMesh(t *testing.T) {
+// Rule: balancing §13.
+func TestHostOutsideTheClusterIsInTheMesh(t *testing.T) {
 	s := newStage(t)
 	e := s.outside()
 	s.agents = []*lab.Process{s.agent(2, "tunnel: {}\n"), s.agent(1, "tunnel: {}\n")}

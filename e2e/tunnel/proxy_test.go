@@ -168,7 +168,8 @@ func (s *stage) leads(when string, words ...string) {
 
 // Section 13 and 24 row 8, the whole way: nodes whose agents make tunnels get an address each, the policy leads to those of nodes with a
 // ready pod, and a program of another node hears the pod. Nodes leave when their pods or they themselves do.
-func TestBalancing13PolicyLeadsThroughTunnels(t *testing.T) {
+// Rule: balancing §13.
+func TestPolicyLeadsThroughTunnels(t *testing.T) {
 	s := newStage(t)
 	s.agents = []*lab.Process{
 		s.agent(1, fmt.Sprintf("tunnel: {}\nsock: {cgroup: %s, pins: %s}\n", s.client.Cgroup, s.client.Pins)), s.agent(2, "tunnel: {}\n"), s.agent(3, ""),
@@ -275,7 +276,8 @@ func (w *words) String() string {
 }
 
 // Section 13: while another port of a policy comes, goes by another proxy port, and leaves, not one call to a port that stays fails.
-func TestBalancing13PortsThatStayAreServedWhileOthersChange(t *testing.T) {
+// Rule: balancing §13.
+func TestPortsThatStayAreServedWhileOthersChange(t *testing.T) {
 	s := newStage(t)
 	s.agents = []*lab.Process{
 		s.agent(1, fmt.Sprintf("tunnel: {}\nsock: {cgroup: %s, pins: %s}\n", s.client.Cgroup, s.client.Pins)), s.agent(2, "tunnel: {}\n"), s.agent(3, "tunnel: {}\n"),

@@ -53,6 +53,30 @@ func TestEveryTestThatIsNamedIsThere(t *testing.T) {
 	}
 }
 
+// numberedName is what tests were called by that a number named: a row, a statement or a section. The number is for the comment.
+var numberedName = regexp.MustCompile(`^func (?:Test|Benchmark|Fuzz)(?:Property)?\w*?((?:Row|Section|Balancing|LBCF)\d|(?:Test|Property|Benchmark|Fuzz|And)K\d)\w*\(`)
+
+// Tests are named by the rule that they hold.
+func TestNoTestIsNamedByANumber(t *testing.T) {
+	tests := 0
+	for _, file := range tracked(t) {
+		if !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for line := range strings.Lines(string(read(t, filepath.Join(root, file)))) {
+			if strings.HasPrefix(line, "func Test") {
+				tests++
+			}
+			if numberedName.MatchString(line) {
+				t.Errorf("%s: say the rule in the name, and its number in the comment (// Rule: balancing §24.): %s", file, strings.TrimSpace(line))
+			}
+		}
+	}
+	if tests < 2000 {
+		t.Errorf("only %d tests were found: are they read?", tests)
+	}
+}
+
 // missing says what is not there of a test of a folder.
 func missing(t *testing.T, folder, name, row string, short bool) string {
 	t.Helper()

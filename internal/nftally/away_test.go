@@ -21,7 +21,8 @@ func (t tally) Tally() (map[string]uint64, error) { return t() }
 
 // K52: whatever becomes of the kernel's counters, the metric only grows, and by no less than what was counted between two
 // looks with nothing made anew between them.
-func TestPropertyK52TurnedAwayOnlyGrows(t *testing.T) {
+// Rule: K52.
+func TestPropertyTurnedAwayOnlyGrows(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		kernel, fails := map[string]uint64{}, false
 		away := NewAway("away_total", "help", map[string]string{"refuse-port": "no-port", "drop-source": "source-range"}, tally(func() (map[string]uint64, error) {

@@ -12,7 +12,8 @@ import (
 )
 
 // K52: a slice says when its cause was, and one that says nothing, or no time, does not.
-func TestK52SlicesSayWhenTheirCauseWas(t *testing.T) {
+// Rule: K52.
+func TestSlicesSayWhenTheirCauseWas(t *testing.T) {
 	for text, want := range map[string]int64{
 		"2026-03-04T05:06:07.25Z": time.Date(2026, 3, 4, 5, 6, 7, 250_000_000, time.UTC).UnixMilli(), "": 0, "yesterday": 0,
 	} {

@@ -450,7 +450,8 @@ func TestStatusTellsWhatUsersKnow(t *testing.T) {
 }
 
 // K32: what a status shows is for nodes to intercept, unless it says that it is to be sent where the address is.
-func TestK32ModesOfAddressesInTheStatusAreRead(t *testing.T) {
+// Rule: K32.
+func TestModesOfAddressesInTheStatusAreRead(t *testing.T) {
 	proxy, vip, other := corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPMode("Other")
 	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{

@@ -13,7 +13,8 @@ import (
 )
 
 // Balancing §13.6: ports of a node that lead to a pod are known, with a name or without, of TCP if nothing else is said.
-func TestBalancing13HostPortsOfPodsAreRead(t *testing.T) {
+// Rule: balancing §13.
+func TestHostPortsOfPodsAreRead(t *testing.T) {
 	o := &corev1.Pod{}
 	o.Namespace, o.Name, o.UID = "shop", "ingress", "u"
 	o.Spec.Containers = []corev1.Container{
@@ -31,7 +32,8 @@ func TestBalancing13HostPortsOfPodsAreRead(t *testing.T) {
 
 // Balancing §6: a kubelet names the cgroup of a static pod by a UID that is not its mirror's, and says so in annotations of the mirror. What
 // anybody else writes there counts for nothing: it would have another pod spared.
-func TestBalancing6StaticPodsHaveTheUIDOfTheirCgroup(t *testing.T) {
+// Rule: balancing §6.
+func TestStaticPodsHaveTheUIDOfTheirCgroup(t *testing.T) {
 	const hash = "5f3c9d0b6a4e8f7c1d2b3a4958677685"
 	node := func(name string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: "n"}}

@@ -16,7 +16,8 @@ import (
 )
 
 // K50: probes of endpoints are asked for as policies do it, with their defaults. Whatever is wrong is said with its remedy, and nothing is probed.
-func TestK50ProbesOfEndpointsAreRead(t *testing.T) {
+// Rule: K50.
+func TestProbesOfEndpointsAreRead(t *testing.T) {
 	def := world.HealthCheck{Type: world.ProbeTCP, Interval: 10 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 3}
 	with := func(change func(*world.HealthCheck)) world.HealthCheck { c := def; change(&c); return c }
 	for text, want := range map[string]struct {

@@ -17,7 +17,8 @@ import (
 
 // K14, K17: what a slice does not say of an endpoint has a meaning, and so what it says of an endpoint that is published
 // unready (K16).
-func TestK14K16K17ConditionsOfEndpoints(t *testing.T) {
+// Rule: K14, K16, K17.
+func TestConditionsOfEndpoints(t *testing.T) {
 	yes, no := true, false
 	for name, c := range map[string]struct {
 		conditions                  discoveryv1.EndpointConditions
@@ -47,7 +48,8 @@ func TestK14K16K17ConditionsOfEndpoints(t *testing.T) {
 }
 
 // K30: the deprecated field asks for an address, as the annotation does. K25: node ports may be renounced.
-func TestK25K30FieldsOfAServiceAreRead(t *testing.T) {
+// Rule: K25, K30.
+func TestFieldsOfAServiceAreRead(t *testing.T) {
 	no := false
 	s, problems := Service(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
@@ -62,7 +64,8 @@ func TestK25K30FieldsOfAServiceAreRead(t *testing.T) {
 }
 
 // K26: hints for zones and nodes are read.
-func TestK26HintsOfEndpointsAreRead(t *testing.T) {
+// Rule: K26.
+func TestHintsOfEndpointsAreRead(t *testing.T) {
 	s, problems := EndpointSlice(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "web-1", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -77,7 +80,8 @@ func TestK26HintsOfEndpointsAreRead(t *testing.T) {
 }
 
 // K39: schedulers are asked for by IPVS' names. What cannot be had is said, and chance decides.
-func TestK39SchedulersAreReadByName(t *testing.T) {
+// Rule: K39.
+func TestSchedulersAreReadByName(t *testing.T) {
 	for name, want := range map[string]struct {
 		scheduler world.Scheduler
 		said      string

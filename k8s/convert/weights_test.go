@@ -24,7 +24,8 @@ func weighted(text string) (world.Service, []world.Problem) {
 }
 
 // K40: endpoints have their weights by address, pod, node or zone, the first rule that names one counts, and it is 1 otherwise.
-func TestK40WeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
+// Rule: K40.
+func TestWeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
 	s, problems := weighted(" pod/web-canary-*=1, pod/web-* = 9,node/big-1=4, zone/b=0,192.0.2.7=65535, ::ffff:192.0.2.8=2 ")
 	if len(problems) > 0 {
 		t.Fatalf("problems %v", problems)
@@ -55,7 +56,8 @@ func TestK40WeightsAreReadByAddressPodNodeAndZone(t *testing.T) {
 }
 
 // K40: what cannot be read is told of, counts as 1 where it names an endpoint, and nothing else is affected.
-func TestK40BadWeightsCountAsOne(t *testing.T) {
+// Rule: K40.
+func TestBadWeightsCountAsOne(t *testing.T) {
 	for text, want := range map[string]string{
 		"zone/a=-1":       "from 0 to 65535",
 		"zone/a=heavy":    "from 0 to 65535",
@@ -96,7 +98,8 @@ func manyWeightRules() string {
 }
 
 // K40: endpoints of slices, and of the older kind, are known by their pods.
-func TestK40EndpointsKnowTheirPods(t *testing.T) {
+// Rule: K40.
+func TestEndpointsKnowTheirPods(t *testing.T) {
 	pod := &corev1.ObjectReference{Kind: "Pod", Name: "web-1"}
 	s, _ := EndpointSlice(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "web-a", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},

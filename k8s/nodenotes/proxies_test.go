@@ -26,7 +26,8 @@ func withTunnel(t *testing.T) *fsm.State {
 }
 
 // Balancing §2.3 and §13.3: the tunnel's addresses are written as ours; an administrator's value is never written over, and wins.
-func TestBalancing2ProxyAddressesFollowTheTunnelAndLeaveAdministrators(t *testing.T) {
+// Rule: balancing §2.
+func TestProxyAddressesFollowTheTunnelAndLeaveAdministrators(t *testing.T) {
 	const v4, v6, managed = "balancing.elf.io/nodeProxyIpv4", "balancing.elf.io/nodeProxyIpv6", "balancing.elf.io/nodeProxyManaged"
 	ours := map[string]string{v4: "10.250.0.1", v6: "fd00:250::1", managed: "true"}
 	for name, c := range map[string]struct {

@@ -18,7 +18,8 @@ import (
 )
 
 // Sections 2.2, 4, 9: what a policy is told of each state of the record.
-func TestBalancing2ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
+// Rule: balancing §2.
+func TestConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		row  *fsm.PutPolicy // nil: none
 		said Said
@@ -77,7 +78,8 @@ func TestBalancing2ConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 func nothing(r *fsm.Policy) { r.Captures, r.Backends = nil, nil }
 
 // Section 6: selectors choose among the pods of all namespaces, and how many of each is shown.
-func TestBalancing6PodsAreCountedByNamespace(t *testing.T) {
+// Rule: balancing §6.
+func TestPodsAreCountedByNamespace(t *testing.T) {
 	b := newBook(t)
 	b.must(t, redirect())
 	w := Project(b.Read(), Said{}, seen(), noon)
@@ -193,7 +195,8 @@ func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // Events tell what changed, once, and nothing that an earlier leader told already.
-func TestBalancing9EventsTellWhatChanged(t *testing.T) {
+// Rule: balancing §9.
+func TestEventsTellWhatChanged(t *testing.T) {
 	at := func(said Said, change ...func(*fsm.Policy)) story {
 		b := newBook(t)
 		b.node(t, "n1", true)

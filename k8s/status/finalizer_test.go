@@ -12,7 +12,8 @@ import (
 )
 
 // K33: the finalizer is there before the first address is shown, and goes when the record is done with the Service.
-func TestK33FinalizerGuardsTheWithdrawal(t *testing.T) {
+// Rule: K33.
+func TestFinalizerGuardsTheWithdrawal(t *testing.T) {
 	guarded := Options{Class: class, Finalizer: true}
 	for _, end := range []string{"deleted", "no-load-balancer", "quarantined"} {
 		t.Run(end, func(t *testing.T) {
@@ -70,7 +71,8 @@ func route(t *testing.T, b *book, a netip.Addr) fsm.NextHop {
 }
 
 // K33: an option that is switched off leaves no Service that cannot be deleted, and takes away nobody else's finalizer.
-func TestK33FinalizersGoWithTheOption(t *testing.T) {
+// Rule: K33.
+func TestFinalizersGoWithTheOption(t *testing.T) {
 	b, s := newBook(t), newServed("web", corev1.ServiceTypeLoadBalancer, "")
 	b.service(t, "default/web")
 	b.serve(t, "default/web", "203.0.113.10", "n1")

@@ -645,7 +645,8 @@ func (s *stageOf) misread(problems map[fsm.ServiceID][]string) {
 }
 
 // K39: what cannot be used as it is written is told on the Service, once for each word of it, and by one leader alone.
-func TestK39WhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
+// Rule: K39.
+func TestWhatCannotBeUsedAsWrittenIsTold(t *testing.T) {
 	during(t, web, func(s *stageOf) {
 		s.b.service(t, "default/web")
 		pass(5 * time.Second)

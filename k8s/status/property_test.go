@@ -195,7 +195,8 @@ func (x *scene) settled(t *rapid.T, o Options) {
 
 // K33: once the record is done with a Service that is going, or that is no longer ours, nothing of ours keeps it, nor does
 // anything once the option is off, whatever the record holds.
-func TestPropertyK33NoServiceIsKeptForGood(t *testing.T) {
+// Rule: K33.
+func TestPropertyNoServiceIsKeptForGood(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)
 		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
@@ -287,7 +288,8 @@ func TestPropertyShownAddressesAreOwned(t *testing.T) {
 }
 
 // K31: an entry says which ports do not serve, and lists all of them then, and none if all serve.
-func TestPropertyK31PortsThatAreNotToBeHadAreNamed(t *testing.T) {
+// Rule: K31.
+func TestPropertyPortsThatAreNotToBeHadAreNamed(t *testing.T) {
 	names := map[fsm.Protocol]corev1.Protocol{fsm.TCP: "TCP", fsm.UDP: "UDP", fsm.SCTP: "SCTP"}
 	testkit.Check(t, func(t *rapid.T) {
 		x, o := newScene(t), drawOptions(t)

@@ -70,7 +70,8 @@ func TestTheExampleSurvivesTheDeathOfANode(t *testing.T) {
 
 // K4: an address of spec.externalIPs is announced and served whatever the type of its Service, also while the leader is killed. A
 // Service without a cluster address has none.
-func TestK4ExternalIPsOfAllTypesAreServed(t *testing.T) {
+// Rule: K4.
+func TestExternalIPsOfAllTypesAreServed(t *testing.T) {
 	testkit.Long(t, "runs worlds")
 	ctx, dir := context.Background(), t.TempDir()
 	const manifests = `

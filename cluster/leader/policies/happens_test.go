@@ -24,7 +24,8 @@ func (g *group) is(id fsm.PolicyID) string {
 
 // Balancing §9, line by line: what the record says before something happens, and what after it. What hosts make of a backend that is not ready,
 // and of a policy without any, is balancing §6 and §7.
-func TestBalancing9WhatHappensWhen(t *testing.T) {
+// Rule: balancing §9.
+func TestWhatHappensWhen(t *testing.T) {
 	const (
 		a    = fsm.PolicyID("BalancingPolicy/a")
 		full = "10.96.0.1 80/TCP>8080 -> 10.0.0.1 shop/p0/u1 on n0 ready=true"
@@ -110,7 +111,8 @@ func TestBalancing9WhatHappensWhen(t *testing.T) {
 }
 
 // Balancing §9: a node's annotation with a proxy address is added, changed and removed; the node is led to, led to there, and no more.
-func TestBalancing9WhatHappensWhenProxyAnnotationsChange(t *testing.T) {
+// Rule: balancing §9.
+func TestWhatHappensWhenProxyAnnotationsChange(t *testing.T) {
 	const a = fsm.PolicyID("BalancingPolicy/a")
 	g := newGroup(t, format)
 	g.joins(t)

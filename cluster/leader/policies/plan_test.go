@@ -208,7 +208,8 @@ func TestFormatAndQuarantineAreHeeded(t *testing.T) {
 
 // Balancing §6: the record has the UID by which a static pod's node knows it beside that of its mirror, by which its absence is judged; also
 // where the row was made before that was known.
-func TestBalancing6StaticPodsKeepBothUIDs(t *testing.T) {
+// Rule: balancing §6.
+func TestStaticPodsKeepBothUIDs(t *testing.T) {
 	g := newGroup(t, format)
 	local := toLocal("a", 1)
 	local.spare = true

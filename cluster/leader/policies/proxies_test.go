@@ -93,7 +93,8 @@ func proxied(policies ...mPolicy) Input {
 
 // Balancing §13.7: a node is led to once it has a ready pod and said that it has its tunnel and leads there (S9), and not while it is
 // down; until a first one is, connections go where they went.
-func TestBalancing13NodesAreLedToOnceTheySaidSo(t *testing.T) {
+// Rule: balancing §13.
+func TestNodesAreLedToOnceTheySaidSo(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	in := proxied(toProxies("a", 1))
@@ -144,7 +145,8 @@ func TestBalancing13NodesAreLedToOnceTheySaidSo(t *testing.T) {
 }
 
 // Balancing §13, §17: a pod of both families is behind proxy addresses of both.
-func TestBalancing13PodsOfBothFamiliesAreProxied(t *testing.T) {
+// Rule: balancing §13.
+func TestPodsOfBothFamiliesAreProxied(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	in := proxied(toProxies("a", 1))
@@ -160,7 +162,8 @@ func TestBalancing13PodsOfBothFamiliesAreProxied(t *testing.T) {
 }
 
 // Balancing §2.3, §13.3: an administrator's proxy address needs no tunnel, and wins; without it the node leaves, or has its tunnel's.
-func TestBalancing13AdministratorsAddressesWin(t *testing.T) {
+// Rule: balancing §13.
+func TestAdministratorsAddressesWin(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	in := proxied(toProxies("a", 1))
@@ -191,7 +194,8 @@ func TestBalancing13AdministratorsAddressesWin(t *testing.T) {
 
 // Balancing §13.5: the port behind a proxy port is the annotation's, else the targetPort of the captured port, else the same number;
 // names are resolved on each pod.
-func TestBalancing13PortBehindAProxyPort(t *testing.T) {
+// Rule: balancing §13.
+func TestPortBehindAProxyPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotation, target string
 		own                bool // an address of its own, no Service
@@ -238,7 +242,8 @@ func TestBalancing13PortBehindAProxyPort(t *testing.T) {
 }
 
 // Balancing §3 A14, §13.6: a proxy port that an older policy or a node port has stays with them, and the other policy tells.
-func TestBalancing13A14ProxyPortsAreNotStolen(t *testing.T) {
+// Rule: balancing §13.
+func TestA14ProxyPortsAreNotStolen(t *testing.T) {
 	other := func(in Input) *world.BalancingPolicy {
 		in.Balancing[1].Service, in.Balancing[1].Address = world.ID{}, netip.MustParseAddr("169.254.77.1")
 		return in.Balancing[1]
@@ -277,7 +282,8 @@ func TestBalancing13A14ProxyPortsAreNotStolen(t *testing.T) {
 
 // Balancing §13.6, A14: a proxy port that is a host port of another pod is left to that: its node is left out, and where no other node is
 // left the policy captures nothing. A pod that the policy leads to may have it.
-func TestBalancing13A14HostPortsAreNotStolen(t *testing.T) {
+// Rule: balancing §13.
+func TestA14HostPortsAreNotStolen(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	in := proxied(toProxies("a", 1))
@@ -320,7 +326,8 @@ func TestBalancing13A14HostPortsAreNotStolen(t *testing.T) {
 }
 
 // Balancing §13.1: addresses that would be somebody else's are told, and not given out.
-func TestBalancing13RangesOfOthersAreTold(t *testing.T) {
+// Rule: balancing §13.
+func TestRangesOfOthersAreTold(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	g.must(t, &fsm.PutPool{Pool: fsm.Pool{Name: "public", Ranges: []fsm.Range{{From: netip.MustParseAddr("10.250.0.64"), To: netip.MustParseAddr("10.250.0.95")}}}})
@@ -337,7 +344,8 @@ func TestBalancing13RangesOfOthersAreTold(t *testing.T) {
 
 // Balancing §13.1: an address of a node is the node's: a host outside that says it has it gets no tunnel, and gives up one that it got before the node
 // came; a host that is taken out gives up its own, which another one has once nodes forgot it.
-func TestBalancing13HostsOutsideTakeNoNodesAddress(t *testing.T) {
+// Rule: balancing §13.
+func TestHostsOutsideTakeNoNodesAddress(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	in := proxied()
@@ -386,7 +394,8 @@ func TestBalancing13HostsOutsideTakeNoNodesAddress(t *testing.T) {
 // Balancing §13.1: whatever hosts do, no two hosts have one address, a host keeps its own for as long as it makes tunnels, and another
 // one has it only after everybody who makes tunnels said that it is gone. A policy leads to exactly those nodes that have a pod, and
 // said that they have their tunnel and lead there.
-func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
+// Rule: balancing §13.
+func TestPropertyTunnelsAndProxies(t *testing.T) {
 	testkit.Check(t, func(t *rapid.T) {
 		g := newGroup(t, format)
 		g.joins(t)
@@ -504,7 +513,8 @@ func TestPropertyBalancing13TunnelsAndProxies(t *testing.T) {
 
 // Balancing §13: when ports of a policy come and go, or lead elsewhere, nodes that are led to stay for the ports that stay, and a port that
 // is new is captured once all of them said that they lead it (S9). A node whose agent is silent holds that up only where no other is.
-func TestBalancing13PortsThatStayAreLedAllTheTime(t *testing.T) {
+// Rule: balancing §13.
+func TestPortsThatStayAreLedAllTheTime(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	p := toProxies("a", 1)
@@ -573,7 +583,8 @@ func TestBalancing13PortsThatStayAreLedAllTheTime(t *testing.T) {
 }
 
 // Balancing §13.6, A14: a policy that loses one of its proxy ports leads on by the others.
-func TestBalancing13A14OtherPortsAreLed(t *testing.T) {
+// Rule: balancing §13.
+func TestA14OtherPortsAreLed(t *testing.T) {
 	g := newGroup(t, format)
 	g.joins(t)
 	p := toProxies("a", 1)

@@ -107,7 +107,8 @@ func TestAgentFileIsRefusedWithOneLineThatNamesTheField(t *testing.T) {
 }
 
 // Balancing §15: on a host outside the cluster only resolution is on, without a word about it.
-func TestBalancing15HostsOutsideOnlyResolve(t *testing.T) {
+// Rule: balancing §15.
+func TestHostsOutsideOnlyResolve(t *testing.T) {
 	c, err := loadAgent(t, "node: edge-1\noutOfCluster: true\nstateDir: state\nmembers: [\"m1:7443\"]\nenrol: {ca: group.crt, tokenFile: token}\n", "")
 	if err != nil || c.Steer || c.NAT != "" || c.L2 || c.BGP != nil || c.Sock == nil || c.Health != ":7480" || c.Log != "info" {
 		t.Errorf("%+v, %v", c, err)

@@ -27,7 +27,8 @@ func loadOldController(t *testing.T, env map[string]string, conf string, flags c
 
 // Balancing §22: environment, flags and conf.yml of the old controller are heeded where controller.yaml says nothing; what means nothing
 // to a member is named.
-func TestBalancing22OldConfigurationOfControllersIsHeeded(t *testing.T) {
+// Rule: balancing §22.
+func TestOldConfigurationOfControllersIsHeeded(t *testing.T) {
 	quiet := strings.Replace(valid, `, health: ""`, "", 1) // says nothing of where to listen
 	cluster := quiet + "sources: {kubernetes: {inCluster: true}}\n"
 	certs := config.OldFlags{CACert: "/certs/ca.crt", ServerCert: "/certs/tls.crt", Key: "/certs/tls.key"}
@@ -66,7 +67,8 @@ func TestBalancing22OldConfigurationOfControllersIsHeeded(t *testing.T) {
 	}
 }
 
-func TestBalancing22OldConfigurationOfControllersThatCannotBeIsRefused(t *testing.T) {
+// Rule: balancing §22.
+func TestOldConfigurationOfControllersThatCannotBeIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		env   map[string]string
 		conf  string

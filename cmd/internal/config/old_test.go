@@ -56,7 +56,8 @@ const outsideAgent = "outOfCluster: true\nstateDir: state\nmembers: [\"m1:7443\"
 
 // Balancing §11, §15, §22: the environment and the conf.yml of the old agent are heeded, the environment before the file and
 // agent.yaml before both; what means nothing here is named.
-func TestBalancing22OldConfigurationIsHeeded(t *testing.T) {
+// Rule: balancing §22.
+func TestOldConfigurationIsHeeded(t *testing.T) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,8 @@ func TestBalancing22OldConfigurationIsHeeded(t *testing.T) {
 	}
 }
 
-func TestBalancing22OldConfigurationThatCannotBeIsRefused(t *testing.T) {
+// Rule: balancing §22.
+func TestOldConfigurationThatCannotBeIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		env        map[string]string
 		conf, want string

@@ -12,7 +12,8 @@ import (
 )
 
 // Balancing §13.2: what tunnels are made of is judged as a whole, and what is missing has a default that collides with no CNI's.
-func TestBalancing13SettingsOfTunnelsAreJudged(t *testing.T) {
+// Rule: balancing §13.
+func TestSettingsOfTunnelsAreJudged(t *testing.T) {
 	four, six := netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("fd00:250::/64")
 	for name, c := range map[string]struct {
 		tunnels config.Tunnels

@@ -18,7 +18,8 @@ import (
 
 // Balancing §11: another limit in the old ConfigMap's file or in agent.yaml counts while the agent runs, as each goes before the other; one that
 // cannot be, a file that is gone and a kernel that refuses leave the old one, and are told once.
-func TestBalancing11TheLimitFollowsItsFiles(t *testing.T) {
+// Rule: balancing §11.
+func TestTheLimitFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, old := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "conf.yml")
 	write := func(file, text string) {

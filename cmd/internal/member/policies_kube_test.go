@@ -61,7 +61,8 @@ const (
 // The whole way, with a real API server and a member that has the rights that we ship: every manifest that the specification and
 // the documentation upstream show is stored, in the record, and told what became of it; changed, deleted, and made anew under its name.
 // Sections 2.2, 2.3, 9, 24.12, 24.13 and 24.18.
-func TestBalancing24PoliciesLiveAndAreTold(t *testing.T) {
+// Rule: balancing §24.
+func TestPoliciesLiveAndAreTold(t *testing.T) {
 	t.Parallel()
 	p := newPolicies(t, func(c *config.Controller) { c.BalancingPolicies = true })
 	for _, ns := range []string{"shop", "lab"} {

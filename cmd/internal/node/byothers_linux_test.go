@@ -68,7 +68,8 @@ func (l *checkLab) beyond(network string) {
 
 // K32: what another controller wrote into a status is translated on a node in kube-proxy's place, from the object to the packet, and no
 // more when it says Proxy.
-func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
+// Rule: K32.
+func TestAddressesOfOthersAreTranslated(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
 	l.node.SetSysctl("ipv4/ip_forward", "1")
@@ -98,7 +99,8 @@ func TestK32AddressesOfOthersAreTranslated(t *testing.T) {
 }
 
 // Balancing §10 row 2, K32: and resolved at the client, of a Service of whatever type.
-func TestBalancing10K32AddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
+// Rule: balancing §10, K32.
+func TestAddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
@@ -113,7 +115,8 @@ func TestBalancing10K32AddressesOfOthersAreResolvedAtTheClient(t *testing.T) {
 
 // K6: a Service that becomes headless leaves nothing in the record, on a node that translates, and at sockets; and while it is one
 // nothing comes, whatever else it names.
-func TestBalancing10K6HeadlessServicesLeaveNothing(t *testing.T) {
+// Rule: balancing §10, K6.
+func TestHeadlessServicesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	served := func() *corev1.Service {
 		return &corev1.Service{

@@ -100,7 +100,8 @@ func (l *checkLab) eventually(want string, port uint16) {
 
 // K24: a health check is answered at every address of the node, at the port that the Service has, with the count of ready
 // endpoints on the node; not at service addresses. The port follows the Service, and goes with it at once.
-func TestK24HealthChecksAreAnsweredAtEveryNodeAddress(t *testing.T) {
+// Rule: K24.
+func TestHealthChecksAreAnsweredAtEveryNodeAddress(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
 	l.put(30100, "n1", "n1", "n2")
@@ -135,7 +136,8 @@ func (l *checkLab) unrouteWeb() {
 }
 
 // A port that another program holds is told in the metrics, keeps no address from being served, and is taken once it is free.
-func TestK24PortThatAnotherProgramHolds(t *testing.T) {
+// Rule: K24.
+func TestPortThatAnotherProgramHolds(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
 	other := l.node.Listen("tcp", "198.51.100.2:30100")

@@ -103,7 +103,8 @@ func answerTo(question []byte, answer netip.Addr) ([]byte, error) {
 
 // Balancing §1, §16.1, §24.4: dig, as it is, asks a Service's resolver, and the node's own where a LocalRedirectPolicy leads to one, over
 // UDP and TCP, IPv4 and IPv6. It takes answers from the address alone that it asked, and names that.
-func TestBalancing24DigAsksARedirectedResolver(t *testing.T) {
+// Rule: balancing §24.
+func TestDigAsksARedirectedResolver(t *testing.T) {
 	t.Parallel()
 	dig := birdtest.Find(t, "dig")
 	l := newSockLab(t)

@@ -19,7 +19,8 @@ import (
 
 // K2: what the record says of node ports is served at the addresses that agent.yaml lists, from outside and from the node;
 // the endpoint is on another machine, and sees this node come.
-func TestK2NodePortsOfTheRecordAreServed(t *testing.T) {
+// Rule: K2.
+func TestNodePortsOfTheRecordAreServed(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
 	l.node.SetSysctl("ipv4/ip_forward", "1")
@@ -64,7 +65,8 @@ func TestK2NodePortsOfTheRecordAreServed(t *testing.T) {
 }
 
 // K2: a Service of type NodePort, which has no address of ours, is in the record for its node ports. Nodes that serve those are told.
-func TestK2NodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
+// Rule: K2.
+func TestNodePortsOfServicesWithoutAnAddressAreServed(t *testing.T) {
 	t.Parallel()
 	l := newCheckLab(t)
 	l.node.SetSysctl("ipv4/ip_forward", "1")

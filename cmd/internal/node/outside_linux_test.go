@@ -43,7 +43,8 @@ func (l *sockLab) host(name string) *fsm.Host {
 // Balancing §8, §15, §24.7, §24.9: a host outside the cluster enrols with a one-time token, also if a node has its name, and gets what Services and
 // policies have for it: endpoints wherever they are, whatever traffic policies say, and never local redirection. It is in the record as a host of its
 // own. Once it is taken out it is told nothing more, and keeps what it has.
-func TestBalancing15HostOutsideTheClusterResolves(t *testing.T) {
+// Rule: balancing §15.
+func TestHostOutsideTheClusterResolves(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	l.outside("n1")
@@ -139,7 +140,8 @@ func (l *sockLab) calls(word string, places ...string) {
 
 // Balancing §8, §15, §24.9: a policy's own address, of either family and protocol, leads to listed hosts. Tables that a reboot emptied are
 // filled from what the host kept while no member answers; then it follows the members that are there, by whichever of them.
-func TestBalancing15HostOutsideGoesOnWithoutMembers(t *testing.T) {
+// Rule: balancing §15.
+func TestHostOutsideGoesOnWithoutMembers(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	second := l.serve("", "m2")

@@ -16,7 +16,8 @@ import (
 )
 
 // Balancing §13.6: what listens at proxy ports is told once, and again when it is something else; what cannot be found out likewise.
-func TestBalancing13ProgramsAtProxyPortsAreToldOnce(t *testing.T) {
+// Rule: balancing §13.
+func TestProgramsAtProxyPortsAreToldOnce(t *testing.T) {
 	var text bytes.Buffer
 	var ports []desired.Port
 	var fault error

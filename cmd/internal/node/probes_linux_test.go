@@ -115,7 +115,8 @@ func (l *sockLab) soon(at netip.AddrPort, want string) {
 
 // Balancing §14, §24 row 9: a policy's listed addresses are probed; new connections leave one that does not answer alone, use all of
 // them where none does, and come back.
-func TestBalancing14ListedAddressesOfTheRecordAreProbed(t *testing.T) {
+// Rule: balancing §14.
+func TestListedAddressesOfTheRecordAreProbed(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)
@@ -140,7 +141,8 @@ func TestBalancing14ListedAddressesOfTheRecordAreProbed(t *testing.T) {
 }
 
 // Balancing §14: where a policy's probe finds nobody at all, all of its addresses are used as if there were none.
-func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
+// Rule: balancing §14.
+func TestFailOpenWhenAllAreBad(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers, nobody := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 3), hosts(t, 1)
@@ -176,7 +178,8 @@ func TestBalancing14FailOpenWhenAllAreBad(t *testing.T) {
 }
 
 // Balancing §12, §14: a socket of datagrams keeps the backend that it got until that is bad, and gets another one at once.
-func TestBalancing14WhatIsBadIsKeptByNobody(t *testing.T) {
+// Rule: balancing §14.
+func TestWhatIsBadIsKeptByNobody(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip := netip.MustParseAddrPort("192.0.2.1:80")
@@ -238,7 +241,8 @@ func TestBalancing14WhatIsBadIsKeptByNobody(t *testing.T) {
 }
 
 // Balancing §14, §16.3: probes of an address that a policy captures itself get to that address, not to where connections are sent.
-func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
+// Rule: balancing §14.
+func TestProbesAreNotRedirected(t *testing.T) {
 	l := newSockLab(t)
 	servers := hosts(t, 2)
 	l.enter()
@@ -258,7 +262,8 @@ func TestBalancing14ProbesAreNotRedirected(t *testing.T) {
 }
 
 // Balancing §16.3: a policy that captures where the members are does not keep the node's agent from them.
-func TestBalancing16AgentsGetToTheirMembers(t *testing.T) {
+// Rule: balancing §16.
+func TestAgentsGetToTheirMembers(t *testing.T) {
 	l := newSockLab(t)
 	servers := hosts(t, 1)
 	l.enter()
@@ -284,7 +289,8 @@ func TestBalancing16AgentsGetToTheirMembers(t *testing.T) {
 
 // Balancing §14: what the agent finds out is what the group thinks, where no other node probes; the record has it, and the agent's next
 // run heeds it before it has probed itself.
-func TestBalancing14VerdictsAreInTheRecord(t *testing.T) {
+// Rule: balancing §14.
+func TestVerdictsAreInTheRecord(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)

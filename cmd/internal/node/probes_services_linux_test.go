@@ -22,7 +22,8 @@ import (
 // K50: endpoints of a Service that asks for it are probed by real connections; what the node finds out is the group's verdict, by which the plan
 // leaves an endpoint out, and has it back; new connections follow. All are used where none answers, and nothing more is written to the record
 // while nothing changes.
-func TestK50EndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
+// Rule: K50.
+func TestEndpointsThatDoNotAnswerAreLeftOut(t *testing.T) {
 	l := newSockLab(t)
 	l.enter()
 	vip, servers := netip.MustParseAddrPort("192.0.2.1:80"), hosts(t, 2)

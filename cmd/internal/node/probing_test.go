@@ -17,7 +17,8 @@ import (
 )
 
 // Balancing §14, K50: an agent has endpoints probed of Services that ask for it, and listed addresses of policies where it carries these out.
-func TestBalancing14AgentsProbeForWhatTheyCarryOut(t *testing.T) {
+// Rule: balancing §14.
+func TestAgentsProbeForWhatTheyCarryOut(t *testing.T) {
 	probe := desired.Probe{Type: desired.ProbeTCP, Interval: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
 	port := desired.Port{Protocol: 6, Number: 80}
 	policy, err := desired.PolicyValue(desired.Policy{

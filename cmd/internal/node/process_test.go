@@ -45,7 +45,8 @@ func TestAgentIsReadyOnceItFollowsAMemberAndDidAsItWasTold(t *testing.T) {
 
 // K46: a node that the autoscaler is about to delete is not healthy, but alive, until the mark is taken back; both pages tell
 // when something was carried out last.
-func TestK46NodeThatIsAboutToBeDeletedIsAliveAndNotHealthy(t *testing.T) {
+// Rule: K46.
+func TestNodeThatIsAboutToBeDeletedIsAliveAndNotHealthy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.config(t)

@@ -93,7 +93,8 @@ func (l *sockLab) putService(s fsm.Service, endpoints ...netip.AddrPort) {
 
 // Balancing §10, §18: what the record says of a Service is what programs of the node get at its address, without a rule or
 // a route; an agent that ends leaves that as it is, the next one takes it over, and cleanup removes it.
-func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
+// Rule: balancing §10.
+func TestServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first, second := l.says("first"), l.says("second")
@@ -133,7 +134,8 @@ func TestBalancing10ServicesOfTheRecordAreResolvedAtTheClient(t *testing.T) {
 
 // Balancing §20, §21: tables that somebody cleaned are filled anew within seconds, long before the next comparison, and metrics count
 // what clients left.
-func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
+// Rule: balancing §21.
+func TestCleanedTablesAreFilledAnew(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
@@ -170,7 +172,8 @@ func TestBalancing21CleanedTablesAreFilledAnew(t *testing.T) {
 }
 
 // Balancing §10, K1: a Service that has nothing but a ClusterIP is resolved there, and internalTrafficPolicy is heeded.
-func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
+// Rule: balancing §10, K1.
+func TestClusterIPsAreResolvedAtTheClient(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
@@ -193,7 +196,8 @@ func TestBalancing10K1ClusterIPsAreResolvedAtTheClient(t *testing.T) {
 
 // Balancing §10, K2: the node port of a Service is resolved at the addresses of all nodes, also of one that just came, with no
 // node in between.
-func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
+// Rule: balancing §10, K2.
+func TestNodePortsAreResolvedAtTheClient(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")
@@ -213,7 +217,8 @@ func TestBalancing10K2NodePortsAreResolvedAtTheClient(t *testing.T) {
 
 // Balancing §7, §8: a LocalRedirectPolicy of the record goes before a BalancingPolicy, that before the Service, each as long as it is there
 // and effective on the node.
-func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
+// Rule: balancing §7.
+func TestPoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first, second, third := l.says("first"), l.says("second"), l.says("third")
@@ -246,7 +251,8 @@ func TestBalancing7PoliciesOfTheRecordAreCarriedOut(t *testing.T) {
 }
 
 // Balancing §11: beyond sock.redirectLimit a second, calls that a LocalRedirectPolicy takes go on to the Service.
-func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
+// Rule: balancing §11.
+func TestLocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	l.config.Sock.RedirectLimit = 1
@@ -283,7 +289,8 @@ func TestBalancing11LocalRedirectionIsLimitedAsConfigured(t *testing.T) {
 
 // Balancing §6: with skipRedirectFromBackend a node-local pod that a policy leads to gets to the Service itself, also once its cgroup was made
 // anew; other programs of the node get to the pod.
-func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
+// Rule: balancing §6.
+func TestPodsReachTheServiceThatTheyStandFor(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first, second := l.says("first"), l.says("second")
@@ -328,7 +335,8 @@ func TestBalancing6PodsReachTheServiceThatTheyStandFor(t *testing.T) {
 
 // Balancing §16.3: sockets of datagrams that are connected to an endpoint which left are ended, of the host and in namespaces of pods, so that
 // programs connect anew; connections of TCP are if that is asked for, and what is connected to others goes on.
-func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
+// Rule: balancing §16.
+func TestSocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 	t.Parallel()
 	for _, endTCP := range []bool{false, true} {
 		l := newSockLab(t)
@@ -414,7 +422,8 @@ func TestBalancing16SocketsWhoseEndpointLeftAreEnded(t *testing.T) {
 }
 
 // Balancing §19: with sock.events calls of the node's programs are logged, with the name of the Service; an agent without it has that end.
-func TestBalancing19CallsOfTheNodeAreLogged(t *testing.T) {
+// Rule: balancing §19.
+func TestCallsOfTheNodeAreLogged(t *testing.T) {
 	t.Parallel()
 	l := newSockLab(t)
 	first := l.says("first")

@@ -39,7 +39,8 @@ func TestHealthFailsOnlyWhenNothingIsCarriedOutForLong(t *testing.T) {
 }
 
 // K44: how often what the kernel holds is looked at as a whole can be chosen.
-func TestK44ComparisonsAreAsOftenAsConfigured(t *testing.T) {
+// Rule: K44.
+func TestComparisonsAreAsOftenAsConfigured(t *testing.T) {
 	c := config.Agent{Node: "n1", SyncPeriod: 7 * time.Second}
 	if every := SteerOptions(c, nil, nil).Reread; every != 7*time.Second {
 		t.Errorf("rules and routes are read every %v", every)
@@ -50,7 +51,8 @@ func TestK44ComparisonsAreAsOftenAsConfigured(t *testing.T) {
 }
 
 // K46: how long that is can be chosen.
-func TestK46PatienceIsConfigured(t *testing.T) {
+// Rule: K46.
+func TestPatienceIsConfigured(t *testing.T) {
 	now := time.Now()
 	stuck := agent.Status{Told: fsm.Revision{Epoch: 1, Index: 2}, Behind: now.Add(-30 * time.Second)}
 	if err := notAlive(stuck, 10*time.Second, now); err == nil {

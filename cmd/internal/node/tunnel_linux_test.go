@@ -89,7 +89,8 @@ func ways(in *netnstest.Namespace) (out string) {
 
 // Balancing §13.2: when sockets are told where calls go, the ways to hosts that came are in the kernel already, and those to hosts that left are
 // still there; they go afterwards. Where there can be no tunnel sockets are told all the same, and the node says that its own address failed.
-func TestBalancing13WaysAreThereBeforeSocketsAreLedByThem(t *testing.T) {
+// Rule: balancing §13.
+func TestWaysAreThereBeforeSocketsAreLedByThem(t *testing.T) {
 	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	w.meshed(t)
@@ -133,7 +134,8 @@ func TestBalancing13WaysAreThereBeforeSocketsAreLedByThem(t *testing.T) {
 
 // Balancing §13, S11: an agent whose configuration has no tunnel any more tells the group so, and removes what an earlier one left: not before a
 // member took that in, and nothing of others'.
-func TestBalancing13TunnelThatIsNotConfiguredAnyMoreGoes(t *testing.T) {
+// Rule: balancing §13.
+func TestTunnelThatIsNotConfiguredAnyMoreGoes(t *testing.T) {
 	t.Parallel()
 	m, w := newMachine(t), newWorld(t)
 	w.meshed(t)

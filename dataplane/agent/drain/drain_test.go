@@ -256,7 +256,8 @@ func TestAcknowledgementIsAboutWhatIsWanted(t *testing.T) {
 }
 
 // Balancing §13.7: a node whose tunnel failed says so: it is no address of a Service, and the group would lead others to it.
-func TestBalancing13AcknowledgementNamesATunnelThatFailed(t *testing.T) {
+// Rule: balancing §13.
+func TestAcknowledgementNamesATunnelThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := netip.MustParseAddr("10.250.0.1")
 		value, err := desired.TunnelHostValue(desired.TunnelHost{Underlay: netip.MustParseAddr("198.51.100.1"), Addresses: []netip.Addr{own}, Number: 1})

@@ -46,7 +46,8 @@ func addressOf(t *testing.T, a net.Addr) netip.AddrPort {
 
 // Balancing §14: statuses of HTTP that the policy expects count as an answer, redirections are not followed, and certificates are not
 // verified.
-func TestBalancing14StatusesOfHTTP(t *testing.T) {
+// Rule: balancing §14.
+func TestStatusesOfHTTP(t *testing.T) {
 	seen := make(chan string, 100)
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Host)
@@ -100,7 +101,8 @@ func TestBalancing14StatusesOfHTTP(t *testing.T) {
 }
 
 // Balancing §14: TCP by connection. Who refuses does not answer, nor does who says nothing within the timeout.
-func TestBalancing14ConnectionsOfTCP(t *testing.T) {
+// Rule: balancing §14.
+func TestConnectionsOfTCP(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l, err := net.Listen("tcp", host)
 		if err != nil {
@@ -129,7 +131,8 @@ func TestBalancing14ConnectionsOfTCP(t *testing.T) {
 }
 
 // A datagram is empty; an answer and silence are no failure, that nobody is there is one.
-func TestBalancing14DatagramsOfUDP(t *testing.T) {
+// Rule: balancing §14.
+func TestDatagramsOfUDP(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
 		c, err := net.ListenPacket("udp", host)
 		if err != nil {
@@ -162,7 +165,8 @@ func TestBalancing14DatagramsOfUDP(t *testing.T) {
 }
 
 // Balancing §14: ICMP echoes are answered by who is there; where this process may not send any, that says nothing of the address.
-func TestBalancing14EchoesOfICMP(t *testing.T) {
+// Rule: balancing §14.
+func TestEchoesOfICMP(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		r := ask(t, health.Target{Type: desired.ProbeICMP, At: netip.AddrPortFrom(netip.MustParseAddr(address), 0)})
 		if r.Void && strings.Contains(r.Why, "CAP_NET_RAW") && os.Getenv("FAIRLEAD_REQUIRE_ROOT") != "1" {

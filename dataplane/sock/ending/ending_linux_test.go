@@ -61,7 +61,8 @@ func (d dialled) aborted(t *testing.T) bool {
 
 // Balancing §16.3: sockets are ended in every network namespace, of either protocol and family: those that are named, while they are connected
 // where that was said, and no others.
-func TestBalancing16SocketsAreEndedInEveryNamespace(t *testing.T) {
+// Rule: balancing §16.
+func TestSocketsAreEndedInEveryNamespace(t *testing.T) {
 	pod := netnstest.New(t, "pod")
 	folder := t.TempDir()
 	if err := os.Symlink(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), pod.FD()), filepath.Join(folder, "cni-1")); err != nil {

@@ -20,7 +20,8 @@ var container = strings.Repeat("4f", 32)
 const uid = "1c6f0000-aaaa-bbbb-cccc-dddddddddddd"
 
 // Balancing §19: whatever the cgroup driver, the runtime and the class of the pod are.
-func TestBalancing19CgroupsNameTheirPod(t *testing.T) {
+// Rule: balancing §19.
+func TestCgroupsNameTheirPod(t *testing.T) {
 	under := strings.ReplaceAll(uid, "-", "_")
 	pod := sock.Origin{PodUID: uid}
 	both := sock.Origin{PodUID: uid, Container: container}
@@ -47,7 +48,8 @@ func TestBalancing19CgroupsNameTheirPod(t *testing.T) {
 }
 
 // Balancing §19: cgroups are known by their number, those that come later within a second; names are the kubelet's.
-func TestBalancing19CgroupsAreFoundByNumber(t *testing.T) {
+// Rule: balancing §19.
+func TestCgroupsAreFoundByNumber(t *testing.T) {
 	root, logs := t.TempDir(), t.TempDir()
 	now := time.Unix(0, 0)
 	x := New(root, logs)
@@ -90,7 +92,8 @@ func TestBalancing19CgroupsAreFoundByNumber(t *testing.T) {
 }
 
 // Balancing §6: pods' cgroups are found by UID, in the layout of either driver; one that is made anew is another.
-func TestBalancing6CgroupsOfPodsAreFound(t *testing.T) {
+// Rule: balancing §6.
+func TestCgroupsOfPodsAreFound(t *testing.T) {
 	root, now := t.TempDir(), time.Unix(0, 0)
 	x := New(root, t.TempDir())
 	x.now = func() time.Time { return now }

@@ -194,7 +194,8 @@ func (m *matrix) said(c *client, what call) string {
 }
 
 // Balancing §10, §24: rows of the closing table, from a pod and from a process of the host, over TCP and UDP, IPv4 and IPv6.
-func TestBalancing24ClosingTable(t *testing.T) {
+// Rule: balancing §24.
+func TestClosingTable(t *testing.T) {
 	m := newMatrix(t)
 	vip := matrixVIPs
 	ports := []uint16{80}

@@ -98,7 +98,8 @@ func atOnce(c call) error {
 
 // Balancing §12: calls of one client that are made at once get to one backend, and so do datagrams of one socket: the first ones of all, those that
 // follow, and the first ones after the memory ended or the backend left.
-func TestBalancing12CallsAtOnceKeepOneBackend(t *testing.T) {
+// Rule: balancing §12.
+func TestCallsAtOnceKeepOneBackend(t *testing.T) {
 	for op, affinity := range map[string]time.Duration{"connect at once": time.Hour, "send at once": time.Hour, "share at once": 0} {
 		t.Run(strings.Fields(op)[0], func(t *testing.T) {
 			l := newLab(t)

@@ -44,7 +44,8 @@ func (l *lab) others(at ebpf.AttachType, refused uint16) link.Link {
 }
 
 // Balancing §16.1, §25: programs of others at the same cgroup, attached before ours or after, go on to work beside them, and stay when ours go.
-func TestBalancing16ProgramsOfOthersGoOn(t *testing.T) {
+// Rule: balancing §16.
+func TestProgramsOfOthersGoOn(t *testing.T) {
 	l := newLab(t)
 	l.others(ebpf.AttachCGroupInet4Connect, 7001)
 	k := l.tables(l.open())

@@ -29,7 +29,8 @@ func numbersOf(t *testing.T, p *Program) numbers {
 }
 
 // Balancing §21: a table is emptied whole, however many rows it has and whether or not they are full pages, and no other is touched.
-func TestBalancing21TablesAreCleanedWhole(t *testing.T) {
+// Rule: balancing §21.
+func TestTablesAreCleanedWhole(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	const rows = 2*batch + 5
@@ -73,7 +74,8 @@ func TestBalancing21TablesAreCleanedWhole(t *testing.T) {
 }
 
 // Balancing §21: who asks for a comparison is heard once, and what asks goes with everything else.
-func TestBalancing21ComparisonIsAskedForOnce(t *testing.T) {
+// Rule: balancing §21.
+func TestComparisonIsAskedForOnce(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	if p.Asked() || Asks(l.pins) {

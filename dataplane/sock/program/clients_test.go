@@ -44,7 +44,8 @@ func fill(t *testing.T, p *Program, records, memories, recent int) {
 }
 
 // Balancing §20: rows of tables that clients fill are counted, those of more than one batch too, and those that were used of late apart.
-func TestBalancing20RowsOfClientsAreCounted(t *testing.T) {
+// Rule: balancing §20.
+func TestRowsOfClientsAreCounted(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	for _, c := range []struct{ records, memories, recent int }{{0, 0, 0}, {1, 1, 0}, {3 * batch, 2*batch + 1, batch + 7}, {200_000, 3 * batch, 3 * batch}} {

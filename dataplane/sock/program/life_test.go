@@ -22,7 +22,8 @@ import (
 
 // Balancing §18: an agent that is gone, and one that takes over, are not noticed: not by who connects meanwhile, and not by
 // who is connected. That holds, too, where the next one has tables of other sizes.
-func TestBalancing18TheNextAgentTakesOver(t *testing.T) {
+// Rule: balancing §18.
+func TestTheNextAgentTakesOver(t *testing.T) {
 	for name, sizes := range map[string]Sizes{"as before": DefaultSizes, "other sizes": {sock.Capacity{Places: 100, Slots: 1000, Nodes: 10}, 50, 50, 500}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -139,7 +140,8 @@ func TestPropertyRowsAreReadAsWritten(t *testing.T) {
 }
 
 // Balancing §16.1, §25: what is not as it has to be is said in one line, and traffic stays as it is.
-func TestBalancing25WhatLacksIsSaid(t *testing.T) {
+// Rule: balancing §25.
+func TestWhatLacksIsSaid(t *testing.T) {
 	l := newLab(t)
 	here, there := l.options(), t.TempDir()
 	for want, o := range map[string]Options{
@@ -159,7 +161,8 @@ func TestBalancing25WhatLacksIsSaid(t *testing.T) {
 }
 
 // Balancing §16.3: a table that is full says how much room it has.
-func TestBalancing16FullTableSaysSo(t *testing.T) {
+// Rule: balancing §16.
+func TestFullTableSaysSo(t *testing.T) {
 	l := newLab(t)
 	o := l.options()
 	o.Sizes = Sizes{sock.Capacity{Places: 1, Slots: 1, Nodes: 1}, 1, 1, 1}

@@ -32,7 +32,8 @@ func countersOf(t *testing.T, p *Program, kind sock.Kind) map[string]uint64 {
 
 // Balancing §11: beyond the limit a call to an address behind which nothing stands is refused and counted, not let out; one to an address of a Service
 // that nobody here resolves goes there.
-func TestBalancing11BeyondTheLimitNothingIsLetOut(t *testing.T) {
+// Rule: balancing §11.
+func TestBeyondTheLimitNothingIsLetOut(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	k := l.tables(p)
@@ -73,7 +74,8 @@ func TestBalancing11BeyondTheLimitNothingIsLetOut(t *testing.T) {
 }
 
 // Balancing §11: 0 is no limit; and a redirect without a backend spends nothing.
-func TestBalancing11OnlyRedirectedCallsAreCounted(t *testing.T) {
+// Rule: balancing §11.
+func TestOnlyRedirectedCallsAreCounted(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	k := l.tables(p)
@@ -103,7 +105,8 @@ func TestBalancing11OnlyRedirectedCallsAreCounted(t *testing.T) {
 }
 
 // Balancing §11: processors that count at once do not exceed the limit together.
-func TestBalancing11ProcessorsShareTheLimit(t *testing.T) {
+// Rule: balancing §11.
+func TestProcessorsShareTheLimit(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	local, remote := serve(t, "udp4", "127.0.0.1"), serve(t, "udp4", "127.0.0.1")

@@ -25,7 +25,8 @@ import (
 
 // Balancing §16: the kernel does not run programs of these hooks by BPF_PROG_TEST_RUN; that is why what they do is compared with a
 // model call by call (TestPropertyKernelAnswersAsTheModel), by what is on the wire. Where a kernel can, this test says so.
-func TestBalancing16ProgramsCannotBeRunAlone(t *testing.T) {
+// Rule: balancing §16.
+func TestProgramsCannotBeRunAlone(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	var programs sockPrograms

@@ -102,7 +102,8 @@ func (o *other) attach(t *testing.T, c *ebpf.Collection, cgroup string) {
 
 // Balancing §16.1, §25: with the programs of Cilium or Calico at the same cgroup, attached before ours or after, each resolves what is its own and
 // leaves the other's alone, and says who the peer is as it does by itself.
-func TestBalancing16BesideOthers(t *testing.T) {
+// Rule: balancing §16.
+func TestBesideOthers(t *testing.T) {
 	for _, o := range []other{cilium, calico} {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s first=%t", o.name, first), func(t *testing.T) { besideOther(t, &o, first) })

@@ -165,7 +165,8 @@ func (s *storm) stop() []stormCall {
 
 // Balancing §18: agents are killed a hundred times, at any moment of their work, or end by themselves, while backends come and go and
 // clients connect a thousand times a second: nobody fails, and nobody gets to a backend that an agent had said to be gone.
-func TestBalancing18AgentsAreKilledUnderLoad(t *testing.T) {
+// Rule: balancing §18.
+func TestAgentsAreKilledUnderLoad(t *testing.T) {
 	l := newLab(t)
 	a := &agents{t, l, DefaultSizes}
 	var all []*server

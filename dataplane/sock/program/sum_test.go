@@ -11,7 +11,8 @@ import (
 )
 
 // Balancing §1: what is in the tree, for amd64 and arm64, was compiled from the source that is beside it.
-func TestBalancing16CompiledProgramsAreCurrent(t *testing.T) {
+// Rule: balancing §16.
+func TestCompiledProgramsAreCurrent(t *testing.T) {
 	source, err := os.ReadFile("sock.c")
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,8 @@ func service(id uint32, fronts ...sock.Front) *sock.Rule {
 }
 
 // Balancing §1, §16.1: sockets of every kind get to a backend, and see the address that they asked for.
-func TestBalancing16SocketsGetToBackends(t *testing.T) {
+// Rule: balancing §16.
+func TestSocketsGetToBackends(t *testing.T) {
 	l := newLab(t)
 	k := l.tables(l.open())
 	tcp4, tcp6, udp4, udp6 := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1"), serve(t, "udp6", "::1")
@@ -60,7 +61,8 @@ func TestBalancing16SocketsGetToBackends(t *testing.T) {
 }
 
 // Balancing §14, §16.3: sockets of the exempt priority get to what they dialled, those of another one to a backend.
-func TestBalancing14ExemptSocketsAreLeftAlone(t *testing.T) {
+// Rule: balancing §14.
+func TestExemptSocketsAreLeftAlone(t *testing.T) {
 	const exempt = 0x464c5000
 	l := newLab(t)
 	p := l.open()
@@ -88,7 +90,8 @@ func TestBalancing14ExemptSocketsAreLeftAlone(t *testing.T) {
 }
 
 // Balancing §10, §16.2: a node port is at every address of every node, nowhere else, and gives way to what is at an address of its own.
-func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
+// Rule: balancing §10.
+func TestNodePortsAreAtEveryNode(t *testing.T) {
 	l := newLab(t)
 	k := l.tables(l.open())
 	tcp4, tcp6, udp4, own := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
@@ -134,7 +137,8 @@ func TestBalancing10NodePortsAreAtEveryNode(t *testing.T) {
 }
 
 // Balancing §7: what has no backend is refused at once, and what is nobody's is left alone.
-func TestBalancing7WithoutBackendsCallsAreRefused(t *testing.T) {
+// Rule: balancing §7.
+func TestWithoutBackendsCallsAreRefused(t *testing.T) {
 	l := newLab(t)
 	k := l.tables(l.open())
 	none, elsewhere := front(sock.TCP, vip4), front(sock.TCP, vip6)
@@ -159,7 +163,8 @@ func TestBalancing7WithoutBackendsCallsAreRefused(t *testing.T) {
 }
 
 // Balancing §11: so many redirects a second, and then as if there were none.
-func TestBalancing11RedirectsAreLimited(t *testing.T) {
+// Rule: balancing §11.
+func TestRedirectsAreLimited(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	k := l.tables(p)
@@ -185,7 +190,8 @@ func TestBalancing11RedirectsAreLimited(t *testing.T) {
 }
 
 // Balancing §12, §16.3: a client keeps its backend, and a flow of datagrams too, until that leaves.
-func TestBalancing12ClientsKeepTheirBackend(t *testing.T) {
+// Rule: balancing §12.
+func TestClientsKeepTheirBackend(t *testing.T) {
 	for _, network := range []string{"tcp4", "udp4"} {
 		t.Run(network, func(t *testing.T) {
 			l := newLab(t)
@@ -226,7 +232,8 @@ func TestBalancing12ClientsKeepTheirBackend(t *testing.T) {
 }
 
 // Balancing §12: memory ends after the time of a rule without use, and that of datagrams after the settings' time.
-func TestBalancing12MemoryEnds(t *testing.T) {
+// Rule: balancing §12.
+func TestMemoryEnds(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	k := l.tables(p)
@@ -274,7 +281,8 @@ func longAgo(t *testing.T, memory *ebpf.Map, ago time.Duration) {
 }
 
 // Balancing §16.1: a connected socket that closes leaves nothing behind, in either family.
-func TestBalancing16ClosedSocketsAreForgotten(t *testing.T) {
+// Rule: balancing §16.
+func TestClosedSocketsAreForgotten(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	tcp4, tcp6, udp4 := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp6", "::1"), serve(t, "udp4", "127.0.0.1")
@@ -306,7 +314,8 @@ func TestBalancing16ClosedSocketsAreForgotten(t *testing.T) {
 }
 
 // Balancing §6: sockets of a rule's own backends go on as if it were not there, where the rule says so.
-func TestBalancing6BackendsAreSpared(t *testing.T) {
+// Rule: balancing §6.
+func TestBackendsAreSpared(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	local, remote := serve(t, "tcp4", "127.0.0.1"), serve(t, "tcp4", "127.0.0.1")
@@ -343,7 +352,8 @@ func TestBalancing6BackendsAreSpared(t *testing.T) {
 }
 
 // Balancing §21: who looks sees who is remembered, which sockets got to a backend, and how calls ended.
-func TestBalancing21TablesTellOfClients(t *testing.T) {
+// Rule: balancing §21.
+func TestTablesTellOfClients(t *testing.T) {
 	l := newLab(t)
 	k := l.tables(l.open())
 	tcp, udp := serve(t, "tcp4", "127.0.0.1"), serve(t, "udp4", "127.0.0.1")
@@ -398,7 +408,8 @@ func TestBalancing21TablesTellOfClients(t *testing.T) {
 
 // Balancing §19: calls that were resolved, or refused, are told of, with who made them; what is nobody's is not, and nothing is unless it is
 // asked for.
-func TestBalancing19CallsAreToldOf(t *testing.T) {
+// Rule: balancing §19.
+func TestCallsAreToldOf(t *testing.T) {
 	l := newLab(t)
 	p := l.open()
 	k := l.tables(p)

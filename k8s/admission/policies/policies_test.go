@@ -328,7 +328,8 @@ func (n numbered) Holder(id balancing.ID) (Holder, bool) {
 }
 
 // Section 2.3: an id that the record knows of is nobody else's, also while only hosts may still hold it. Its own name may have it again.
-func TestBalancing2IDsOfTheRecordAreHeld(t *testing.T) {
+// Rule: balancing §2.
+func TestIDsOfTheRecordAreHeld(t *testing.T) {
 	stored := &Stored{Numbers: numbered{31007: {Balancing, "other", false}, 31008: {LocalRedirect, "gone", true}, 31009: {Balancing, "legacy-db", true}}}
 	for id, want := range map[string]string{
 		"31007": "31007 is the id of BalancingPolicy other", "31008": "31008 was the id of LocalRedirectPolicy gone, and a host may still hold it", "31009": "", "31010": "", "0": "0",

@@ -229,7 +229,8 @@ func TestPacketsReachTheEndpoints(t *testing.T) {
 
 // K2: packets to a node port reach the endpoints that may get them at the node's own addresses of the ranges, as long as
 // the Service is there; ports of the node's programs are not ours.
-func TestK2PacketsToNodePortsReachTheEndpoints(t *testing.T) {
+// Rule: K2.
+func TestPacketsToNodePortsReachTheEndpoints(t *testing.T) {
 	inLab(t, 1, func(l *lab) {
 		p := l.start(256)
 		x, y := service("a/x", false, 3, vip(false, 1), vip(true, 1)), service("a/y", true, 2, vip(false, 2))

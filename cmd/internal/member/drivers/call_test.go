@@ -182,7 +182,8 @@ func podBinding() *fsm.Binding {
 	}
 }
 
-func TestCreateLoadBalancerIsSentAsSection3_5Says(t *testing.T) {
+// Rule: lbcf §3.5.
+func TestCreateLoadBalancerIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	l := lb()
 	l.Identity, l.Info, l.Attributes = "", nil, kv("algo", "maglev")
@@ -202,7 +203,8 @@ func TestCreateLoadBalancerIsSentAsSection3_5Says(t *testing.T) {
 	}
 }
 
-func TestEnsureLoadBalancerIsSentAsSection3_6Says(t *testing.T) {
+// Rule: lbcf §3.6.
+func TestEnsureLoadBalancerIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	r.answer = `{"status":"Fail","msg":"data plane 3 unreachable","minRetryDelayInSeconds":30}`
 	if a := r.call(t, fsm.ActionEnsureBalancer, lb(), nil); a.Result != fsm.ResultFailed || !a.Refused || a.RetryAfter != 30*time.Second {
@@ -211,7 +213,8 @@ func TestEnsureLoadBalancerIsSentAsSection3_6Says(t *testing.T) {
 	r.sent(t, "/v1/ensureLoadBalancer", `{"recordID":"ensureLoadBalancer(0f7b6c1e-55a2-4b0f-8f2c-3f0b2b6a9d01)","retryID":"x","dryRun":false,"lbInfo":{"vip":"198.51.100.20","port":"443"},"attributes":{"algo":"least-conn"}}`)
 }
 
-func TestDeleteLoadBalancerIsSentAsSection3_7Says(t *testing.T) {
+// Rule: lbcf §3.7.
+func TestDeleteLoadBalancerIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	r.answer = `{"status":"Succ","msg":"released"}`
 	if a := r.call(t, fsm.ActionDeleteBalancer, lb(), nil); a.Result != fsm.ResultSucceeded || a.Message != "released" {
@@ -228,7 +231,8 @@ func TestDeleteLoadBalancerIsSentAsSection3_7Says(t *testing.T) {
 	r.sent(t, "/v1/deleteLoadBalancer", `{"recordID":"deleteLoadBalancer(0f7b6c1e-55a2-4b0f-8f2c-3f0b2b6a9d01)","retryID":"x","dryRun":false,"lbInfo":null,"attributes":{"algo":"least-conn"},"lbSpec":{"pool":"dmz","port":"443"}}`)
 }
 
-func TestGenerateBackendAddrIsSentAsSection3_9Says(t *testing.T) {
+// Rule: lbcf §3.9.
+func TestGenerateBackendAddrIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	r.objects["pod shop/web-0/"+podUID] = podJSON
 	r.answer = `{"status":"Succ","backendAddr":"10.244.1.17:8080"}`
@@ -301,7 +305,8 @@ func TestGenerateBackendAddrIsNotSentForAPodThatIsNotAvailable(t *testing.T) {
 	}
 }
 
-func TestEnsureBackendIsSentAsSection3_10Says(t *testing.T) {
+// Rule: lbcf §3.10.
+func TestEnsureBackendIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	r.answer = `{"status":"Succ","msg":"","injectedInfo":{"memberID":"m-4711"}}`
 	if a := r.call(t, fsm.ActionEnsure, lb(), podBinding()); a.Result != fsm.ResultSucceeded || !reflect.DeepEqual(a.Returned, kv("memberID", "m-4711")) {
@@ -311,7 +316,8 @@ func TestEnsureBackendIsSentAsSection3_10Says(t *testing.T) {
 }
 
 // lbcf §3.11: with what the record has, and nothing of Kubernetes; an injectedInfo in the answer is not heeded.
-func TestDeregisterBackendIsSentAsSection3_11Says(t *testing.T) {
+// Rule: lbcf §3.11.
+func TestDeregisterBackendIsSentAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	b := podBinding()
 	b.Returned = kv("memberID", "m-4711")
@@ -323,7 +329,8 @@ func TestDeregisterBackendIsSentAsSection3_11Says(t *testing.T) {
 }
 
 // lbcf §4.2: which class an outcome is of. Whatever is no usable answer to a request that was sent may still take effect.
-func TestOutcomesAreOfTheClassesOfSection4_2(t *testing.T) {
+// Rule: lbcf §4.2.
+func TestOutcomesAreOfTheSpecifiedClasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		answer  string

@@ -15,7 +15,8 @@ import (
 )
 
 // lbcf §3.12: whole pods go out, those that are gone do not, and UIDs come back.
-func TestPodsAreJudgedAsSection3_12Says(t *testing.T) {
+// Rule: lbcf §3.12.
+func TestPodsAreJudgedAsSpecified(t *testing.T) {
 	r := newRig(t, nil)
 	r.objects["pod shop/web-0/"+podUID] = podJSON
 	pods := []balancers.PodRef{
