@@ -31,7 +31,7 @@ type freshness struct {
 	pending []completeness // in the order of both; not reached yet
 }
 
-// completeness says up to which index the log was committed at a time, at least.
+// completeness says up to which index the log was committed at a time, at most.
 type completeness struct {
 	at     time.Time
 	commit uint64

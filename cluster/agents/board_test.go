@@ -77,7 +77,7 @@ func checkAll(t interface {
 		told[r.Name] = *r
 	}
 	if have, want := fmt.Sprint(told), fmt.Sprint(expectedPolicies(v)); have != want {
-		t.Fatalf("redirects\n%s\nwant\n%s", have, want)
+		t.Fatalf("policies\n%s\nwant\n%s", have, want)
 	}
 	nodes := map[netip.Addr]bool{}
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
@@ -432,7 +432,7 @@ func TestPropertyEveryWayLeadsToTheSameState(t *testing.T) {
 				t.Fatalf("who serves no node ports is told\n%s\nwant\n%s", have, want)
 			}
 			if some := fresh[tellsAddressed].steps.State; len(some.NodeAddresses())+len(some.Policies()) > 0 {
-				t.Fatalf("who serves no node ports is told of nodes at %v, and of %d redirects", some.NodeAddresses(), len(some.Policies()))
+				t.Fatalf("who serves no node ports is told of nodes at %v, and of %d policies", some.NodeAddresses(), len(some.Policies()))
 			}
 			if c := fresh[tellsAll].steps.State.Config; c == nil != (len(fsm.List[*fsm.NodeConfig](g.Read(), fsm.TableNodeConfigs)) == 0) {
 				t.Fatalf("node configuration %v", c)

@@ -41,21 +41,21 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 	if have := fmt.Sprint(toldServices(s)); have != fmt.Sprint(services) {
 		t.Fatalf("services\n%s\nwant\n%s", have, fmt.Sprint(services))
 	}
-	redirects, told := map[string]desired.Policy{}, map[string]desired.Policy{}
+	policies, told := map[string]desired.Policy{}, map[string]desired.Policy{}
 	for name, want := range expectedPolicies(v) {
 		if want.Outside && want.Mode != "local" {
 			want.Nodes, want.EveryNode, want.SpareOwn = nil, false, false
 			for i := range want.Backends {
 				want.Backends[i].Node, want.Backends[i].UID = "", ""
 			}
-			redirects[name] = want
+			policies[name] = want
 		}
 	}
 	for _, r := range s.Policies() {
 		told[r.Name] = *r
 	}
-	if have, want := fmt.Sprint(told), fmt.Sprint(redirects); have != want {
-		t.Fatalf("redirects\n%s\nwant\n%s", have, want)
+	if have, want := fmt.Sprint(told), fmt.Sprint(policies); have != want {
+		t.Fatalf("policies\n%s\nwant\n%s", have, want)
 	}
 	nodes := 0
 	for _, n := range fsm.List[*fsm.Node](v, fsm.TableNodes) {
@@ -63,7 +63,7 @@ func checkOutside(t *rapid.T, s desired.State, v *fsm.View) {
 			nodes++
 		}
 	}
-	if s.AddressCount() != 0 || s.Config != nil || s.Zone != "" || s.Leaving || s.Len() != len(services)+len(redirects)+nodes+checkTunnelsOutside(t, s, v) {
+	if s.AddressCount() != 0 || s.Config != nil || s.Zone != "" || s.Leaving || s.Len() != len(services)+len(policies)+nodes+checkTunnelsOutside(t, s, v) {
 		t.Fatalf("%d items besides, of them %d addresses; configuration %v", s.Len(), s.AddressCount(), s.Config)
 	}
 	s.Digest = desired.Digest{} // sums are by chance what they are

@@ -35,7 +35,7 @@ func drawPiece(t *rapid.T, begins, more bool) (*fairleadv1.ProbeReport, map[stri
 		}
 		return out
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "redirects") {
+	for range rapid.IntRange(0, 2).Draw(t, "policies") {
 		n := uint32(rapid.IntRange(1, 2).Draw(t, "number"))
 		m.Redirects = append(m.Redirects, &fairleadv1.RedirectReport{Number: n, Places: places(fmt.Sprint("r", n))})
 	}

@@ -161,11 +161,11 @@ func (l *Leader) Run(ctx context.Context, term uint64) error {
 	}
 	plan := newPlanning(l)
 	watchers := []*sentry{plan.sentry}
-	redirects := newPolicyPlanning(l)
+	policies := newPolicyPlanning(l)
 	if l.c.Options.BalancingPolicies {
-		watchers = append(watchers, redirects.sentry)
+		watchers = append(watchers, policies.sentry)
 	}
-	parts := []func(context.Context){plan.run, redirects.run, l.runReports, l.runCheckpoints}
+	parts := []func(context.Context){plan.run, policies.run, l.runReports, l.runCheckpoints}
 	if l.c.Drivers != nil {
 		out := newOutsidePlanning(l)
 		plan.adopting = out.adopting.Load

@@ -142,7 +142,7 @@ func TestPoliciesComeToTheRecordAndLeaveIt(t *testing.T) {
 	}
 }
 
-// What a redirect is there for can be asked for, each object once: its policy, and what that chose.
+// What a policy is there for can be asked for, each object once: its policy, and what that chose.
 func TestKnownOfPoliciesIsWhatTheirRedirectsAreThereFor(t *testing.T) {
 	g := newGroup(t)
 	at := netip.MustParseAddr("192.0.2.1")

@@ -34,7 +34,7 @@ func (b *book) must(t failer, cs ...fsm.Command) {
 	fsmtest.Tell(t, b.State, cs...)
 }
 
-// node joins with an agent that carries redirects out or does not, and has acknowledged all that there is.
+// node joins with an agent that carries policies out or does not, and has acknowledged all that there is.
 func (b *book) node(t failer, id fsm.NodeID, carries bool) {
 	t.Helper()
 	b.must(t, &fsm.PutNode{ID: id, UID: string(id)}, &fsm.RegisterBoot{Node: id, Boot: "b1"}, &fsm.ReportPolicySupport{Node: id, Boot: "b1", Carries: carries})
@@ -48,8 +48,8 @@ func (b *book) acknowledge(t failer, id fsm.NodeID) {
 
 const policyID = "BalancingPolicy/db"
 
-// redirect is one that captures a place and leads to two pods of a namespace, of which one is ready.
-func redirect(change ...func(*fsm.Policy)) *fsm.PutPolicy {
+// aPolicy is one that captures a place and leads to two pods of a namespace, of which one is ready.
+func aPolicy(change ...func(*fsm.Policy)) *fsm.PutPolicy {
 	r := fsm.Policy{
 		ID: policyID, UID: "u1", Version: 7, Generation: 2, Created: 1, EveryNode: true, Outside: true, Mode: "podEndpoint",
 		Captures: []fsm.Capture{{Address: netip.MustParseAddr("169.254.77.1"), Port: fsm.Port{Protocol: fsm.TCP, Number: 80}, Target: 8080}},

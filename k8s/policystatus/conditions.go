@@ -93,7 +93,7 @@ const (
 	unknown = metav1.ConditionUnknown
 )
 
-// pending is the code of why the record's redirect is not carried out as it asks.
+// pending is the code of why the record's policy is not carried out as it asks.
 func (f *facts) pending() fsm.Pending {
 	if f.row == nil {
 		return fsm.Pending{}
@@ -235,7 +235,7 @@ func (f *facts) noneHealthy() bool {
 	return false
 }
 
-// Modes of redirects, as package world names them.
+// Modes of policies, as package world names them.
 const (
 	modeLocal   = "local"
 	modeAddress = "address"

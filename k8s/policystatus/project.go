@@ -121,7 +121,7 @@ func (w *Write) digest() uint64 {
 	return h.Sum64()
 }
 
-// podsOf counts the pods behind a redirect by namespace (balancing §6): selectors choose among those of all.
+// podsOf counts the pods behind a policy by namespace (balancing §6): selectors choose among those of all.
 func podsOf(r *fsm.Policy) []v1beta1.NamespacePods {
 	pods := map[string]bool{}
 	for _, b := range r.Backends {
@@ -159,7 +159,7 @@ type facts struct {
 	seen *Seen
 	row  *fsm.Policy // nil: the record does not hold it
 	said Said
-	// able are the nodes whose agents carry redirects out, of those on which it is effective, and programmed those of them that have
+	// able are the nodes whose agents carry policies out, of those on which it is effective, and programmed those of them that have
 	// acknowledged it as it is.
 	able, programmed []fsm.NodeID
 	// backends are how many addresses there are, ready how many of them are of pods that are ready.

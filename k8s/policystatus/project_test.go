@@ -26,30 +26,30 @@ func TestConditionsSayWhatBecameOfAPolicy(t *testing.T) {
 		seen *Seen
 		want map[string]string // the beginning of each
 	}{
-		"as it asks": {redirect(), Said{}, seen(), map[string]string{
+		"as it asks": {aPolicy(), Said{}, seen(), map[string]string{
 			Accepted: "True Accepted: captures 1 place, as number 1", Programmed: "True Programmed: all 1 nodes", BackendsAvailable: "True Available: 1 of 3 are ready", Conflict: "False NoConflict: ",
 		}},
 		"not taken in yet":    {nil, Said{}, seen(), map[string]string{Accepted: "Unknown Pending", Programmed: "False Pending", Conflict: "Unknown"}},
 		"format":              {nil, Said{Code: "format", Text: "run finalize"}, seen(), map[string]string{Accepted: "False RecordFormat: run finalize"}},
-		"evidence":            {redirect(), Said{Code: "evidence", Text: "absent"}, seen(), map[string]string{Accepted: "Unknown NoEvidence: absent"}},
+		"evidence":            {aPolicy(), Said{Code: "evidence", Text: "absent"}, seen(), map[string]string{Accepted: "Unknown NoEvidence: absent"}},
 		"invalid":             {nil, Said{Invalid: []string{"spec: x", "spec: y"}}, seen(), map[string]string{Accepted: "False Invalid: spec: x; spec: y"}},
-		"invalid, used so":    {redirect(), Said{Invalid: []string{"spec: x"}}, seen(), map[string]string{Accepted: "False Invalid: spec: x; its last good form stays in use", Programmed: "True"}},
-		"not as written":      {redirect(), Said{Unused: []string{"spec: z"}}, seen(), map[string]string{Accepted: "True NotAsWritten: spec: z"}},
-		"of another life":     {redirect(), Said{}, seen(func(s *Seen) { s.UID = "u2" }), map[string]string{Accepted: "Unknown Pending", BackendsAvailable: "Unknown"}},
-		"no Service":          {redirect(pends("no-service", "none"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoService: none", Programmed: "False NothingCaptured", BackendsAvailable: "Unknown"}},
-		"no ClusterIP":        {redirect(pends("no-cluster-ip", "headless"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoClusterIP: headless"}},
-		"no port":             {redirect(pends("no-port", "81"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoPort: 81"}},
-		"some ports":          {redirect(pends("no-port", "81")), Said{}, seen(), map[string]string{Accepted: "True PortsMissing: 81; the others", Programmed: "True"}},
-		"conflict":            {redirect(pends("conflict", "BalancingPolicy a captures it")), Said{}, seen(), map[string]string{Accepted: "True", Conflict: "True Overruled: BalancingPolicy a"}},
-		"no backend":          {redirect(pends("no-backend", "refused"), func(r *fsm.Policy) { r.Backends = nil }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend: refused", Programmed: "True"}},
-		"none of the family":  {redirect(pends("conflict", "x"), func(r *fsm.Policy) { r.Backends = r.Backends[2:3] }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend", Conflict: "True"}},
-		"none ready":          {redirect(func(r *fsm.Policy) { r.Backends = r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "True NoneReady: none of 2"}},
-		"none ready, local":   {redirect(func(r *fsm.Policy) { r.Mode, r.Backends = "local", r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend"}},
-		"nobody does that":    {redirect(pends("not-carried-out", "proxy"), nothing), Said{}, seen(), map[string]string{Accepted: "False NotCarriedOut: proxy"}},
-		"no proxy address":    {redirect(pends("no-proxy-address", "yet"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoProxyAddress: yet"}},
-		"somebody's port":     {redirect(pends("proxy-port", "10080"), nothing), Said{}, seen(), map[string]string{Accepted: "False ProxyPort: 10080"}},
-		"withdrawn":           {redirect(func(r *fsm.Policy) { r.EveryNode, r.Outside = false, false }), Said{}, seen(func(s *Seen) { s.Disabled = true }), map[string]string{Accepted: "True", Programmed: "False Disabled"}},
-		"without sock at all": {redirect(func(r *fsm.Policy) { r.EveryNode, r.Nodes = false, []fsm.NodeID{"n2"} }), Said{}, seen(), map[string]string{Programmed: "False NoNodes"}},
+		"invalid, used so":    {aPolicy(), Said{Invalid: []string{"spec: x"}}, seen(), map[string]string{Accepted: "False Invalid: spec: x; its last good form stays in use", Programmed: "True"}},
+		"not as written":      {aPolicy(), Said{Unused: []string{"spec: z"}}, seen(), map[string]string{Accepted: "True NotAsWritten: spec: z"}},
+		"of another life":     {aPolicy(), Said{}, seen(func(s *Seen) { s.UID = "u2" }), map[string]string{Accepted: "Unknown Pending", BackendsAvailable: "Unknown"}},
+		"no Service":          {aPolicy(pends("no-service", "none"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoService: none", Programmed: "False NothingCaptured", BackendsAvailable: "Unknown"}},
+		"no ClusterIP":        {aPolicy(pends("no-cluster-ip", "headless"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoClusterIP: headless"}},
+		"no port":             {aPolicy(pends("no-port", "81"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoPort: 81"}},
+		"some ports":          {aPolicy(pends("no-port", "81")), Said{}, seen(), map[string]string{Accepted: "True PortsMissing: 81; the others", Programmed: "True"}},
+		"conflict":            {aPolicy(pends("conflict", "BalancingPolicy a captures it")), Said{}, seen(), map[string]string{Accepted: "True", Conflict: "True Overruled: BalancingPolicy a"}},
+		"no backend":          {aPolicy(pends("no-backend", "refused"), func(r *fsm.Policy) { r.Backends = nil }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend: refused", Programmed: "True"}},
+		"none of the family":  {aPolicy(pends("conflict", "x"), func(r *fsm.Policy) { r.Backends = r.Backends[2:3] }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend", Conflict: "True"}},
+		"none ready":          {aPolicy(func(r *fsm.Policy) { r.Backends = r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "True NoneReady: none of 2"}},
+		"none ready, local":   {aPolicy(func(r *fsm.Policy) { r.Mode, r.Backends = "local", r.Backends[1:] }), Said{}, seen(), map[string]string{BackendsAvailable: "False NoBackend"}},
+		"nobody does that":    {aPolicy(pends("not-carried-out", "proxy"), nothing), Said{}, seen(), map[string]string{Accepted: "False NotCarriedOut: proxy"}},
+		"no proxy address":    {aPolicy(pends("no-proxy-address", "yet"), nothing), Said{}, seen(), map[string]string{Accepted: "False NoProxyAddress: yet"}},
+		"somebody's port":     {aPolicy(pends("proxy-port", "10080"), nothing), Said{}, seen(), map[string]string{Accepted: "False ProxyPort: 10080"}},
+		"withdrawn":           {aPolicy(func(r *fsm.Policy) { r.EveryNode, r.Outside = false, false }), Said{}, seen(func(s *Seen) { s.Disabled = true }), map[string]string{Accepted: "True", Programmed: "False Disabled"}},
+		"without sock at all": {aPolicy(func(r *fsm.Policy) { r.EveryNode, r.Nodes = false, []fsm.NodeID{"n2"} }), Said{}, seen(), map[string]string{Programmed: "False NoNodes"}},
 	} {
 		t.Run(strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-"), func(t *testing.T) {
 			b := newBook(t)
@@ -81,12 +81,12 @@ func nothing(r *fsm.Policy) { r.Captures, r.Backends = nil, nil }
 // Rule: balancing §6.
 func TestPodsAreCountedByNamespace(t *testing.T) {
 	b := newBook(t)
-	b.must(t, redirect())
+	b.must(t, aPolicy())
 	w := Project(b.Read(), Said{}, seen(), noon)
 	if got := fmt.Sprint(w.Status.Pods, w.Status.Frontends, w.Status.Backends); got != "[{lab 1 0} {shop 2 1}] 1 3" {
 		t.Errorf("%s", got)
 	}
-	many := redirect(func(r *fsm.Policy) {
+	many := aPolicy(func(r *fsm.Policy) {
 		r.Backends = nil
 		for i := range 2 * maxNamespaces {
 			for j := range 1 + i%2 {
@@ -117,7 +117,7 @@ func TestPropertyProgrammedNodesHaveAcknowledgedThePolicyAsItIs(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
 				on = rapid.SampledFrom([][]fsm.NodeID{nil, {"n1"}, {"n1", "n2"}}).Draw(t, "on")
-				b.must(t, redirect(func(r *fsm.Policy) {
+				b.must(t, aPolicy(func(r *fsm.Policy) {
 					r.EveryNode, r.Nodes = on == nil, on
 					r.Created, r.Version = int64(b.Applied()), 100+uint64(b.Applied()) // so that hosts are told another thing
 				}))
@@ -178,7 +178,7 @@ func TestPropertyProgrammedNodesHaveAcknowledgedThePolicyAsItIs(t *testing.T) {
 // Others' conditions are none of our business.
 func TestConditionsOfOthersAreLeftAlone(t *testing.T) {
 	b := newBook(t)
-	b.must(t, redirect())
+	b.must(t, aPolicy())
 	w := Project(b.Read(), Said{}, seen(), noon)
 	s := w.shown(seen())
 	s.Status.Conditions = append(s.Status.Conditions, condition("example.com/Reviewed", yes, "Reviewed", ""))
@@ -200,7 +200,7 @@ func TestEventsTellWhatChanged(t *testing.T) {
 	at := func(said Said, change ...func(*fsm.Policy)) story {
 		b := newBook(t)
 		b.node(t, "n1", true)
-		b.must(t, redirect(change...))
+		b.must(t, aPolicy(change...))
 		w := Project(b.Read(), said, seen(), noon)
 		return storyOf(&w.Status, &said)
 	}
@@ -235,7 +235,7 @@ func TestEventsTellWhatChanged(t *testing.T) {
 		})
 	}
 	b := newBook(t)
-	b.must(t, redirect(pends("conflict", "x")))
+	b.must(t, aPolicy(pends("conflict", "x")))
 	said := Said{Unused: []string{"z"}}
 	w := Project(b.Read(), said, seen(), noon)
 	now := storyOf(&w.Status, &said)

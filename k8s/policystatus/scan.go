@@ -43,12 +43,12 @@ func scan(before, now *fsm.View) (concerned map[fsm.PolicyID]bool, all bool) {
 type mark struct {
 	node        fsm.NodeID
 	before, now fsm.Revision
-	anew        bool // whether it carries redirects out changed
+	anew        bool // whether it carries policies out changed
 }
 
 type marks []mark
 
-// anew tells whether it changed of any node whether it carries redirects out.
+// anew tells whether it changed of any node whether it carries policies out.
 func (m marks) anew() bool {
 	for _, one := range m {
 		if one.anew {
@@ -58,7 +58,7 @@ func (m marks) anew() bool {
 	return false
 }
 
-// counts tells whether a mark says another thing of a redirect than before.
+// counts tells whether a mark says another thing of a policy than before.
 func (m mark) counts(r *fsm.Policy) bool {
 	return (m.anew || m.before.Before(r.Since) != m.now.Before(r.Since)) && r.EffectiveOn(m.node)
 }

@@ -251,12 +251,10 @@ func (r *s8) lookAtHop(key, sw string, prefix netip.Prefix, hop netip.Addr, hops
 			well = true
 		case !r.scene.sessions[link{sw, p.Member}].up:
 			gone = true
-		case r.scene.cut[link{sw, p.Member}], r.scene.frozen[p.Member] > 0: // it cannot say that it steps aside
+		case r.scene.cut[link{sw, p.Member}], r.scene.frozen[p.Member] > 0, !r.scene.runs[p.Member]: // it cannot say that it steps aside
 			lost = true
-		case r.scene.runs[p.Member]:
-			away = true
 		default:
-			lost = true
+			away = true
 		}
 	}
 	node := r.scene.nodeAt[hop]

@@ -354,7 +354,7 @@ func (w mWorld) agrees(t failer, g *group, lost map[string]bool) {
 	t.Helper()
 	rows, numbers := g.rows(), map[uint32]bool{0: true}
 	if len(rows) != len(w.policies) {
-		t.Fatalf("%d redirects of %d policies", len(rows), len(w.policies))
+		t.Fatalf("%d policies of %d policies", len(rows), len(w.policies))
 	}
 	for id, p := range w.policies {
 		r := rows[fsm.PolicyID(id)]
@@ -397,7 +397,7 @@ func TestPropertyTheRecordHasWhatPoliciesAskFor(t *testing.T) {
 		in := mWorld{}.input(nothing)
 		in.Off = true
 		if g.settle(t, in); len(g.rows()) > 0 {
-			t.Fatalf("%d redirects stay though nobody carries them out", len(g.rows()))
+			t.Fatalf("%d policies stay though nobody carries them out", len(g.rows()))
 		}
 	})
 }
